@@ -20,8 +20,8 @@ pub enum Space {
     Queue,
     /// Semaphores.
     Semaphore,
-    /// Host threads.
-    Thread,
+    /// Fences.
+    Fence,
     /// Device events.
     DeviceEvent,
     /// Command buffers.

@@ -193,14 +193,14 @@ clone_in_place!(Gpu { family, lost, queues, semaphores, fences, events, open });
 clone_in_place!(OpenBuffer { id, queue, lease, ops });
 
 impl Gpu {
-    /// A device with queues, semaphores at 0 and signalled fences.
-    pub fn new(family: Family, queue_count: usize, semaphore_count: usize, fence_count: usize) -> Self {
+    /// A device with queues and nothing else.
+    pub fn new(family: Family, queue_count: usize) -> Self {
         Gpu {
             family,
             lost: false,
             queues: alloc::vec![Vec::new(); queue_count],
-            semaphores: alloc::vec![0; semaphore_count],
-            fences: alloc::vec![true; fence_count],
+            semaphores: Vec::new(),
+            fences: Vec::new(),
             events: Vec::new(),
             open: Vec::new(),
         }
@@ -248,6 +248,12 @@ impl Gpu {
         self.semaphores.len() as Semaphore - 1
     }
 
+    /// A further fence, signalled.
+    pub fn create_fence(&mut self) -> FenceId {
+        self.fences.push(true);
+        self.fences.len() as FenceId - 1
+    }
+
     /// `vkBeginCommandBuffer`: whatever the buffer held is gone.
     pub fn begin(&mut self, id: BufferId, queue: QueueId, lease: u64) {
         self.discard(id);
@@ -264,20 +270,33 @@ impl Gpu {
     /// # Panics
     /// Panics if the buffer was not begun.
     pub fn record(&mut self, id: BufferId, command: Command) {
-        let buffer = self.open.iter_mut().find(|b| b.id == id).expect("commands go into a buffer that was begun");
-        let event = |event: DeviceEvent| self.events[event as usize].newest;
-        buffer.ops.push(match command {
+        let at = self.open.iter().position(|b| b.id == id).expect("commands go into a buffer that was begun");
+        let op = self.op(self.open[at].queue, command);
+        self.open[at].ops.push(op);
+    }
+
+    /// Issues a command straight to a queue, as CUDA does.
+    pub fn issue(&mut self, queue: QueueId, command: Command) {
+        let op = self.op(queue, command);
+        if !self.lost {
+            self.queues[queue as usize].push(op);
+        }
+    }
+
+    fn op(&mut self, queue: QueueId, command: Command) -> Op {
+        let newest = |event: DeviceEvent| self.events[event as usize].newest;
+        match command {
             Command::Work(work) => Op::Work { work, begun: false },
             Command::Barrier => Op::Barrier,
-            Command::Wait(e) => Op::Wait { event: e, set: event(e) },
-            Command::Reset(e) => Op::Reset { event: e, set: event(e) },
-            Command::Set(e) => {
-                let event = &mut self.events[e as usize];
-                event.newest += 1;
-                event.queue = Some(buffer.queue);
-                Op::Set { event: e, set: event.newest }
+            Command::Wait(event) => Op::Wait { event, set: newest(event) },
+            Command::Reset(event) => Op::Reset { event, set: newest(event) },
+            Command::Set(event) => {
+                let state = &mut self.events[event as usize];
+                state.newest += 1;
+                state.queue = Some(queue);
+                Op::Set { event, set: state.newest }
             }
-        });
+        }
     }
 
     /// `vkQueueSubmit2` with one batch. A lost device takes nothing.
@@ -575,7 +594,9 @@ impl Gpu {
                 c.value(semaphore as u32, self.semaphores[semaphore as usize]);
             }
         }
-        self.fences.iter().for_each(|f| c.flag(*f));
+        for name in 0..c.assigned(Space::Fence).len() {
+            c.flag(c.raw(Space::Fence, name).is_some_and(|f| self.fences[f as usize]));
+        }
         let mut open: Vec<&OpenBuffer> = Vec::with_capacity(self.open.len());
         for name in c.assigned(Space::Buffer) {
             open.extend(self.open.iter().find(|b| u64::from(b.id) == *name));
@@ -595,7 +616,7 @@ impl Gpu {
         let Some(state) = self.events.get(event as usize) else { return };
         c.flag(state.alive);
         match (self.family, state.set) {
-            (Family::Vulkan, Some(set)) => c.number(1 + state.newest - set),
+            (Family::Vulkan, Some(set)) => c.number(1 + self.age(event, set)),
             _ => c.number(0),
         }
         match state.queue {
@@ -604,11 +625,27 @@ impl Gpu {
         }
     }
 
+    /// How many later sets of the event something still names.
+    fn age(&self, event: DeviceEvent, set: u64) -> u64 {
+        let state = &self.events[event as usize];
+        if state.newest == set {
+            return 0;
+        }
+        let named = self.ops().filter_map(|op| match *op {
+            Op::Set { event: e, set } | Op::Wait { event: e, set } | Op::Reset { event: e, set } if e == event => Some(set),
+            _ => None,
+        });
+        let mut later: Vec<u64> = named.chain(state.set).chain([state.newest]).filter(|s| *s > set).collect();
+        later.sort_unstable();
+        later.dedup();
+        later.len() as u64
+    }
+
     /// A set's number: how many sets ago (Vulkan), or a name (CUDA-like, where only sameness matters).
     fn write_set(&self, event: DeviceEvent, set: u64, c: &mut Canon) {
         c.name(Space::DeviceEvent, u64::from(event));
         match self.family {
-            Family::Vulkan => c.number(self.events[event as usize].newest - set),
+            Family::Vulkan => c.number(self.age(event, set)),
             Family::Cuda => c.name(Space::Ordinal, u64::from(event) << 48 | set),
         }
     }
@@ -647,7 +684,10 @@ impl Gpu {
                     Some(signal) => c.signal(signal.semaphore, signal.value),
                     None => c.number(255),
                 }
-                c.number(fence.map_or(255, u64::from));
+                match fence {
+                    Some(fence) => c.name(Space::Fence, u64::from(fence)),
+                    None => c.number(255),
+                }
             }
         }
     }

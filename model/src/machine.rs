@@ -208,8 +208,10 @@ pub enum Error {
     UnknownStream(StreamId),
     /// The caller's mistake: the handle names no event, or one that was destroyed.
     UnknownEvent(EventId),
-    /// The caller's mistake: a companion must be a second stream, and have none itself.
+    /// The caller's mistake: a stream has one companion, which has none itself and is destroyed with it.
     BadCompanion(StreamId),
+    /// The caller's mistake: nothing issued so far will ever signal this point.
+    NeverPromised(Point),
     /// The caller's mistake: a reply to an effect that was not asked for.
     UnexpectedReply(Effect),
     /// The driver refused a call and no fallback keeps the order; the call may be made again.
@@ -228,7 +230,10 @@ impl fmt::Display for Error {
                 write!(f, "event {} (generation {}) does not exist or was destroyed", e.index, e.generation)
             }
             Error::BadCompanion(s) => {
-                write!(f, "stream {} cannot be a companion: it must be another stream without a companion", s.index)
+                write!(f, "stream {} cannot be paired or destroyed alone: a pair is two streams, each in one pair", s.index)
+            }
+            Error::NeverPromised(p) => {
+                write!(f, "value {} of stream {} was never promised; the newest open batch may be waited for", p.value, p.stream.index)
             }
             Error::UnexpectedReply(effect) => write!(f, "a reply to {effect:?}, which was not asked for"),
             Error::Refused(effect) => write!(f, "the driver refused {effect:?}; nothing changed, try again"),
@@ -279,6 +284,8 @@ struct Lane {
 struct Stream {
     lane: Lane,
     companion: Option<StreamId>,
+    /// The companion's newest value that a submitted batch of this stream waits for.
+    follows: u64,
     /// Destroyed by the caller; stays until its points have passed.
     closed: bool,
     /// The highest value known to have passed.
@@ -351,7 +358,7 @@ clone_in_place!(Machine {
 });
 clone_in_place!(Lane { queue, timeline, submitted, leases, free_buffers });
 clone_in_place!(Stream {
-    lane, companion, closed, reached, retired, in_flight, open, open_slots, open_points, open_waiters
+    lane, companion, follows, closed, reached, retired, in_flight, open, open_slots, open_points, open_waiters
 });
 clone_in_place!(Slot { state, generation, clean, open_count, frontier, next });
 
@@ -408,6 +415,7 @@ impl Machine {
         }
         Ok(Step::Done(self.streams.insert(Stream {
             companion: None,
+            follows: 0,
             closed: false,
             reached: lane.submitted,
             retired: lane.submitted,
@@ -421,15 +429,15 @@ impl Machine {
     }
 
     /// Makes `companion` carry the transfers of `stream`: every later wait and recording of the
-    /// stream covers both.
+    /// stream covers both. It is destroyed with the stream, and not alone.
     ///
     /// ggml: `async_use_transfer_queue`, llama.cpp pull request 25229.
     pub fn set_companion(&mut self, stream: StreamId, companion: StreamId) -> Result<(), Error> {
-        let taken = self.streams.iter().any(|(_, _, s)| s.companion == Some(companion));
-        if stream == companion || taken || self.stream(companion)?.companion.is_some() {
+        let alone = |id| Ok(self.stream(id)?.companion.is_none() && !self.is_companion(id));
+        if stream == companion || !alone(companion)? {
             return Err(Error::BadCompanion(companion));
         }
-        if self.streams.iter().any(|(_, _, s)| s.companion == Some(stream)) {
+        if !alone(stream)? {
             return Err(Error::BadCompanion(stream));
         }
         self.stream_mut(stream)?.companion = Some(companion);
@@ -493,26 +501,29 @@ impl Machine {
     ///
     /// Vulkan: `vkDestroySemaphore`, once nothing uses it. CUDA: `cudaStreamDestroy`.
     pub fn destroy_stream(&mut self, stream: StreamId) -> Answer<()> {
-        let s = self.stream(stream)?;
-        let companion = s.companion;
+        let companion = self.stream(stream)?.companion;
+        if self.is_companion(stream) {
+            return Err(Error::BadCompanion(stream));
+        }
         let drains = !self.lost && self.keeps(Guard::ClosedStreamDrains);
-        if s.open.is_some() && drains {
-            return Ok(Step::First(self.submit(stream)));
+        for id in [Some(stream), companion].into_iter().flatten() {
+            if self.stream(id)?.open.is_some() && drains {
+                return Ok(Step::First(self.submit(id)));
+            }
         }
-        if let Some(companion) = companion
-            && let Step::First(first) = self.destroy_stream(companion)?
-        {
-            return Ok(Step::First(first));
-        }
-        for (_, s) in self.streams.iter_mut() {
-            s.companion = s.companion.filter(|c| *c != stream);
-        }
-        let s = self.stream_mut(stream)?;
-        s.closed = true;
-        if s.in_flight.is_empty() || !drains {
-            self.retire_stream(stream);
+        for id in [Some(stream), companion].into_iter().flatten() {
+            let s = self.stream_mut(id)?;
+            s.companion = None;
+            s.closed = true;
+            if s.in_flight.is_empty() || !drains {
+                self.retire_stream(id);
+            }
         }
         Ok(Step::Done(()))
+    }
+
+    fn is_companion(&self, stream: StreamId) -> bool {
+        self.streams.iter().any(|(_, _, s)| s.companion == Some(stream))
     }
 
     /// A closed stream has drained: its lane serves the next stream.
@@ -540,13 +551,10 @@ impl Machine {
     pub fn record(&mut self, event: EventId, stream: StreamId) -> Answer<Recorded> {
         self.alive()?;
         self.event(event)?;
-        if let Some(companion) = self.stream(stream)?.companion
-            && self.keeps(Guard::RecordCoversCompanion)
+        if self.keeps(Guard::RecordCoversCompanion)
+            && let Some(first) = self.join_companion(stream)?
         {
-            let newest = self.newest(companion)?;
-            if let Some(first) = self.order_after(stream, newest) {
-                return Ok(Step::First(first));
-            }
+            return Ok(Step::First(first));
         }
         let slot = match self.slot_for_record(stream) {
             Ok(slot) => slot,
@@ -660,11 +668,8 @@ impl Machine {
     /// Vulkan: `vkWaitSemaphores`. CUDA: `cudaStreamSynchronize`.
     pub fn synchronize_stream(&mut self, stream: StreamId) -> Answer<Synchronize> {
         self.alive()?;
-        if let Some(companion) = self.stream(stream)?.companion {
-            let newest = self.newest(companion)?;
-            if let Some(first) = self.order_after(stream, newest) {
-                return Ok(Step::First(first));
-            }
+        if let Some(first) = self.join_companion(stream)? {
+            return Ok(Step::First(first));
         }
         self.block_on(self.newest(stream)?)
     }
@@ -688,6 +693,10 @@ impl Machine {
         self.alive()?;
         if self.keeps(Guard::RegisterChecks) && self.passed(point) {
             return Ok(None);
+        }
+        let stream = self.streams.get(point.stream.index, point.stream.generation);
+        if stream.is_some_and(|s| point.value > s.lane.submitted + u64::from(s.open.is_some())) {
+            return Err(Error::NeverPromised(point));
         }
         let next = self.waiters_of(point).map_or(NONE, |head| *head);
         let waiter: WaiterId = self.waiters.insert(Waiter { point, next });
@@ -750,7 +759,7 @@ impl Machine {
                     self.idle.push(Lane { queue, timeline, submitted: 0, leases, free_buffers });
                 }
             }
-            Effect::Begin { stream, lease, new } if self.begin(stream) == effect => {
+            Effect::Begin { stream, lease, new } if self.lease(stream) == Err(effect) => {
                 self.refused = !done;
                 if done {
                     let s = self.stream_mut(stream)?;
@@ -763,7 +772,7 @@ impl Machine {
                     s.open = Some(Open { lease: Some(lease), ended: false });
                 }
             }
-            Effect::Submit { stream, .. } if self.submit(stream) == effect => {
+            Effect::Submit { stream, .. } if self.is_opened(stream) && self.submit(stream) == effect => {
                 if done || !self.keeps(Guard::RefusedSubmitKeepsValue) {
                     self.submitted(stream);
                 } else {
@@ -907,6 +916,12 @@ impl Machine {
         self.streams.get(stream.index, stream.generation).map(|s| (s.lane.submitted, s.reached))
     }
 
+    /// The buffer of the stream's open batch, and how many sets and waits it holds.
+    pub fn open_batch(&self, stream: StreamId) -> (Option<Lease>, usize) {
+        let stream = self.streams.get(stream.index, stream.generation);
+        stream.map_or((None, 0), |s| (s.open.and_then(|open| open.lease), s.open_slots.len()))
+    }
+
     /// Every stream, closed ones that have not drained included.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.streams.iter().map(|(index, generation, _)| (index, generation).into())
@@ -1009,6 +1024,10 @@ impl Machine {
             None => c.number(255),
         }
         c.flag(*closed);
+        c.flag(companion.is_some_and(|companion| {
+            let newest = self.newest(companion);
+            newest.is_ok_and(|newest| newest.value <= s.follows && !self.passed(newest))
+        }));
         c.number(c.rank(lane.timeline, lane.submitted));
         match open {
             None => c.number(0),
@@ -1151,6 +1170,10 @@ impl Machine {
         }
     }
 
+    fn is_opened(&self, stream: StreamId) -> bool {
+        self.streams.get(stream.index, stream.generation).is_some_and(|s| s.open.is_some())
+    }
+
     fn begin(&self, stream: StreamId) -> Effect {
         let lane = self.streams.get(stream.index, stream.generation).map(|s| &s.lane);
         let free = lane.and_then(|lane| lane.free_buffers.last().copied());
@@ -1192,6 +1215,17 @@ impl Machine {
         None
     }
 
+    /// Has the stream's newest point cover its companion.
+    fn join_companion(&mut self, stream: StreamId) -> Result<Ordered, Error> {
+        let s = self.stream(stream)?;
+        let Some(companion) = s.companion else { return Ok(None) };
+        let newest = self.newest(companion)?;
+        if newest.value <= s.follows {
+            return Ok(None);
+        }
+        Ok(self.order_after(stream, newest))
+    }
+
     /// A buffer and a slot for a recording; `Ok(None)` if it goes without.
     fn slot_for_record(&self, stream: StreamId) -> Result<Option<(Lease, u32)>, Effect> {
         let ended = self.streams.get(stream.index, stream.generation).and_then(|s| s.open).is_some_and(|o| o.ended);
@@ -1231,6 +1265,8 @@ impl Machine {
         s.lane.submitted += 1;
         let waiters = core::mem::replace(&mut s.open_waiters, NONE);
         s.in_flight.push_back(Batch { buffer, slots: NONE, waiters });
+        let joined = s.open_points.iter().filter(|p| Some(p.stream) == s.companion).map(|p| p.value).max();
+        s.follows = s.follows.max(joined.unwrap_or(0));
         s.open_points.clear();
         if !keeps_buffer {
             s.lane.free_buffers.extend(buffer);

@@ -101,8 +101,17 @@ impl Host<'_> {
         }
     }
 
+    /// A native command goes straight to its queue.
+    pub fn issue(&mut self, queue: QueueId, command: Command) {
+        if let Command::Wait(event) = command {
+            self.judge(Occurrence::WaitRecorded { event, queue });
+        }
+        self.gpu.issue(queue, command);
+        self.note(Lane::Queue(queue), || command_text(command));
+    }
+
     /// Whether the driver refuses this call.
-    fn reply(&mut self, what: &str) -> Reply {
+    pub fn call(&mut self, what: &str) -> Reply {
         if self.gpu.is_lost() {
             return Reply::Lost;
         }
@@ -116,7 +125,7 @@ impl Host<'_> {
     }
 
     pub fn begin(&mut self, buffer: BufferId, queue: QueueId, lease: u64) -> Reply {
-        let reply = self.reply("vkBeginCommandBuffer");
+        let reply = self.call("vkBeginCommandBuffer");
         if reply == Reply::Done {
             self.judge(Occurrence::BufferBegun { buffer });
             self.gpu.begin(buffer, queue, lease);
@@ -133,7 +142,7 @@ impl Host<'_> {
     }
 
     pub fn submit(&mut self, queue: QueueId, batch: &Submit) -> Reply {
-        let reply = self.reply("vkQueueSubmit");
+        let reply = self.call("vkQueueSubmit");
         if reply == Reply::Done {
             self.note(Lane::Queue(queue), || batch_text(batch));
             self.gpu.submit(queue, batch);
@@ -142,14 +151,14 @@ impl Host<'_> {
     }
 
     pub fn create_event(&mut self) -> Result<DeviceEvent, Reply> {
-        match self.reply("vkCreateEvent") {
+        match self.call("vkCreateEvent") {
             Reply::Done => Ok(self.gpu.create_event()),
             reply => Err(reply),
         }
     }
 
     pub fn reset_event(&mut self, event: DeviceEvent) -> Reply {
-        let reply = self.reply("vkResetEvent");
+        let reply = self.call("vkResetEvent");
         if reply == Reply::Done {
             self.judge(Occurrence::HostReset { event });
             self.gpu.reset_event(event);

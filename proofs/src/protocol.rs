@@ -85,12 +85,20 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
         false
     }
 
+    /// Ten bits about a stream, and five about an event, that do not depend on names: most states are put in
+    /// order by them alone.
+    fn stream_signature(&self, _gpu: &Gpu, _stream: usize) -> u16 {
+        0
+    }
+    fn event_signature(&self, _event: usize) -> u8 {
+        0
+    }
     /// Names the values of semaphores that the protocol may still compare with something.
     fn name_values(&self, gpu: &Gpu, c: &mut Canon);
     /// Gives streams, events and semaphores their names.
     fn assign(&self, gpu: &Gpu, order: &Order, c: &mut Canon);
     /// Writes the state, before the device's.
-    fn write(&self, order: &Order, c: &mut Canon);
+    fn write(&self, gpu: &Gpu, order: &Order, c: &mut Canon);
     /// Writes what is left once the device has named what it holds.
     fn write_rest(&self, _c: &mut Canon) {}
     /// Writes what a blocked thread waits for, in at most three bytes.

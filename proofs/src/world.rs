@@ -204,7 +204,7 @@ impl<P: Protocol> System<P> {
     /// The world before any call.
     pub fn start(&self) -> World<P> {
         let topology = self.setup.topology;
-        let mut gpu = Gpu::new(self.setup.family, topology.queue_count(), 0, 0);
+        let mut gpu = Gpu::new(self.setup.family, topology.queue_count());
         let protocol = P::new(&self.setup, &mut gpu);
         World {
             protocol,
@@ -462,6 +462,11 @@ impl<P: Protocol> System<P> {
         let ended = host.gpu.take(step);
         if ended != 0 {
             host.ghost.end(ended);
+            for thread in host.threads.iter_mut() {
+                if let Thread::Blocked { covers, .. } | Thread::Checked { covers, .. } = thread {
+                    *covers &= !ended;
+                }
+            }
             host.gpu.forget(ended, self.setup.reductions.watch_one);
         }
     }

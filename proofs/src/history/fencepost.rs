@@ -282,6 +282,21 @@ impl Protocol for Fencepost {
         self.mutant == Some(Mutant::HostWaitHoldsLock)
     }
 
+    fn stream_signature(&self, gpu: &Gpu, stream: usize) -> u16 {
+        let (lease, slots) = self.machine.open_batch(self.streams[stream].compute);
+        let ops = lease.map_or(0, |lease| gpu.open_ops(lease.id()).len());
+        u16::from(lease.is_some()) << 9 | (slots.min(15) as u16) << 4 | ops.min(15) as u16
+    }
+
+    fn event_signature(&self, event: usize) -> u8 {
+        match self.machine.query(self.events[event]) {
+            Ok(Query::Done) => 0,
+            Ok(Query::Pending(_)) => 1,
+            Ok(Query::Open(_)) => 2,
+            Err(_) => 3,
+        }
+    }
+
     fn name_values(&self, gpu: &Gpu, c: &mut Canon) {
         self.named(gpu).for_each(|(timeline, value)| c.name_value(self.shared(timeline), value));
     }
@@ -292,7 +307,7 @@ impl Protocol for Fencepost {
         self.machine.assign(c, &ids);
     }
 
-    fn write(&self, order: &Order, c: &mut Canon) {
+    fn write(&self, _gpu: &Gpu, order: &Order, c: &mut Canon) {
         let events: Vec<EventId> = order.events.iter().map(|e| self.events[*e]).collect();
         self.machine.write(c, &events);
         if self.mutant.is_some() {

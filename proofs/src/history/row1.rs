@@ -1,0 +1,108 @@
+//! Rows 1 and 2: one VkEvent and one fence for each event, both reset by the host at `record`.
+//!
+//! Row 1 is llama.cpp before pull request 20518: `wait` ends the batch and forgets it. Row 2 is the
+//! pull request's first fix, in `row2.rs`: the wait stays in the open batch and goes out with it. Traces
+//! `pr20518-before.*`.
+
+use fencepost::{Canon, Command, DeviceEvent, FenceId, Gpu, Space};
+
+use super::ggml::{Contexts, Events, Pointer};
+use crate::host::{Host, Until};
+
+/// The event of rows 1 and 2.
+#[derive(Clone, Debug)]
+pub struct OneEvent {
+    pub event: DeviceEvent,
+    fence: FenceId,
+    buffer: Option<Pointer>,
+}
+
+impl OneEvent {
+    pub fn new(gpu: &mut Gpu) -> Self {
+        let event = gpu.create_event();
+        gpu.set_event(event); // A wait before the first record passes.
+        OneEvent { event, fence: gpu.create_fence(), buffer: None }
+    }
+
+    pub fn record(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize) {
+        contexts.open(host, stream);
+        host.reset_event(self.event);
+        host.reset_fence(self.fence);
+        contexts.command(host, stream, Command::Set(self.event));
+        self.buffer = contexts.pointer(stream);
+        contexts.submit(host, stream, None, Some(self.fence));
+    }
+
+    pub const fn until(&self) -> Until {
+        Until::Fence(self.fence)
+    }
+
+    /// The buffer is flagged as free by pointer, whoever has it by now.
+    pub fn synchronized(&mut self, contexts: &mut Contexts) {
+        if let Some(buffer) = self.buffer.take() {
+            contexts.release_by_pointer(buffer);
+        }
+    }
+
+    pub fn destroy(&mut self, host: &mut Host) {
+        host.destroy_event(self.event);
+        *self = OneEvent { fence: self.fence, ..OneEvent::new(host.gpu) };
+    }
+
+    pub const fn pointer(&self) -> Option<Pointer> {
+        self.buffer
+    }
+
+    pub fn assign(&self, c: &mut Canon) {
+        c.assign(Space::Fence, u64::from(self.fence));
+    }
+
+    pub fn write(&self, c: &mut Canon) {
+        c.name(Space::DeviceEvent, u64::from(self.event));
+    }
+}
+
+/// Row 1.
+#[derive(Clone, Debug)]
+pub struct Row1(Vec<OneEvent>);
+
+impl Events for Row1 {
+    fn new(event_count: usize, gpu: &mut Gpu) -> Self {
+        Row1((0..event_count).map(|_| OneEvent::new(gpu)).collect())
+    }
+
+    fn record(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize) {
+        self.0[event].record(contexts, host, stream);
+    }
+
+    fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize) {
+        contexts.command(host, stream, Command::Wait(self.0[event].event));
+        contexts.abandon(stream);
+    }
+
+    fn until(&self, event: usize) -> Option<Until> {
+        Some(self.0[event].until())
+    }
+
+    fn synchronized(&mut self, contexts: &mut Contexts, _host: &mut Host, event: usize) {
+        self.0[event].synchronized(contexts);
+    }
+
+    fn destroy(&mut self, host: &mut Host, event: usize) {
+        self.0[event].destroy(host);
+    }
+
+    fn pointer(&self, event: usize) -> Option<Pointer> {
+        self.0[event].pointer()
+    }
+
+    fn name_values(&self, _gpu: &Gpu, _c: &mut Canon) {}
+
+    fn assign(&self, events: &[usize], c: &mut Canon) {
+        events.iter().for_each(|e| self.0[*e].assign(c));
+    }
+
+    fn write(&self, event: usize, c: &mut Canon) {
+        self.0[event].write(c);
+    }
+}
