@@ -69,6 +69,11 @@ pub enum Occurrence {
         /// Which buffer.
         buffer: BufferId,
     },
+    /// A command is added to a command buffer, or the buffer is submitted.
+    BufferUsed {
+        /// Which buffer.
+        buffer: BufferId,
+    },
     /// A command buffer is reset or freed.
     BufferReset {
         /// Which buffer.
@@ -143,7 +148,7 @@ pub enum Rule {
     /// Live slots never exceed generations not yet retired and one for each event; at quiescence
     /// every superseded slot is reusable.
     Bounded,
-    /// After device loss each waiter wakes exactly once, with an error.
+    /// Each waiter wakes exactly once; after device loss, with an error.
     Loss,
     /// A refused driver call weakens nothing: the fallback keeps the order it stands for.
     Refusal,
@@ -212,13 +217,15 @@ impl Rule {
             Rule::StaleWait => matches!(o, O::WaitPasses { .. }),
             Rule::LostWait => matches!(o, O::WorkBegins { after } if *after != 0),
             Rule::EarlyCompletion => matches!(o, O::Reported { .. }) && !gpu.is_lost(),
-            Rule::BatchReuse => matches!(o, O::BufferBegun { .. } | O::BufferReset { .. } | O::FenceReset { .. }),
+            Rule::BatchReuse => {
+                matches!(o, O::BufferBegun { .. } | O::BufferUsed { .. } | O::BufferReset { .. } | O::FenceReset { .. })
+            }
             Rule::TimelineOrder => matches!(o, O::Signalled(_) | O::Published { .. }),
             Rule::WrongQueue => matches!(o, O::WaitRecorded { .. }),
             Rule::UnrecordedWait => matches!(o, O::UnrecordedCall { .. }),
             Rule::Progress => matches!(o, O::Blocks { .. } | O::Stuck),
             Rule::Bounded => matches!(o, O::Slots { .. }),
-            Rule::Loss => matches!(o, O::Woken { .. }) && gpu.is_lost(),
+            Rule::Loss => matches!(o, O::Woken { .. }),
             Rule::Refusal => {
                 ghost.refused && matches!(o, O::WorkBegins { after } if *after != 0)
                     || ghost.refused && matches!(o, O::Reported { .. })
@@ -242,7 +249,7 @@ impl Rule {
             Rule::UnrecordedWait => matches!(o, Occurrence::UnrecordedCall { no_op: false }),
             Rule::Progress => matches!(o, Occurrence::Blocks { lock_held: true } | Occurrence::Stuck),
             Rule::Bounded => bounded(o),
-            Rule::Loss => matches!(o, Occurrence::Woken { waiting, lost } if !waiting || !lost),
+            Rule::Loss => matches!(*o, Occurrence::Woken { waiting, lost } if !waiting || gpu.is_lost() && !lost),
             Rule::Refusal => ghost.refused && (lost_wait(ghost, o) || early_completion(ghost, o)),
         }
     }
@@ -277,6 +284,7 @@ fn early_completion(ghost: &Ghost, o: &Occurrence) -> bool {
 fn batch_reuse(gpu: &Gpu, o: &Occurrence) -> bool {
     match *o {
         Occurrence::BufferBegun { buffer } => gpu.in_flight(buffer) || gpu.open_lease(buffer).is_some(),
+        Occurrence::BufferUsed { buffer } => gpu.open_lease(buffer).is_none(),
         Occurrence::BufferReset { buffer, lease } => {
             gpu.in_flight(buffer) || gpu.open_lease(buffer).is_some_and(|l| l != lease)
         }

@@ -22,7 +22,8 @@ pub fn with_form<P: Protocol, T>(system: &System<P>, world: &World<P>, take: imp
         world.protocol.name_values(&world.gpu, best);
         world.gpu.name_values(best);
         for thread in &world.threads {
-            if let Thread::Blocked { until: Until::Semaphore(wanted), .. } = thread
+            if let Thread::Blocked { until: Until::Semaphore(wanted), .. }
+            | Thread::Late { until: Until::Semaphore(wanted), .. } = thread
                 && wanted.value > world.gpu.semaphore(wanted.semaphore)
             {
                 best.name_value(wanted.semaphore, wanted.value);
@@ -138,6 +139,7 @@ fn write_threads<P: Protocol>(protocol: &P, threads: &[Thread], order: &Order, c
             Thread::Idle => (0, None, 0),
             Thread::Blocked { target, covers, .. } => (1, Some(target), covers),
             Thread::Checked { target, covers, .. } => (2, Some(target), covers),
+            Thread::Late { target, .. } => (3, Some(target), 0),
         };
         let from = c.bytes().len();
         c.number(tag);
@@ -150,7 +152,7 @@ fn write_threads<P: Protocol>(protocol: &P, threads: &[Thread], order: &Order, c
         match *thread {
             Thread::Idle => {}
             Thread::Blocked { until, token, .. } => protocol.write_until(until, token, c),
-            Thread::Checked { until, .. } => protocol.write_until(until, u64::MAX, c),
+            Thread::Checked { until, .. } | Thread::Late { until, .. } => protocol.write_until(until, u64::MAX, c),
         }
         while c.bytes().len() < from + THREAD_WIDTH {
             c.number(255);

@@ -48,6 +48,8 @@ pub enum Thread {
         /// Tracked works that the caller may take for done on return.
         covers: u8,
     },
+    /// Woken by another thread's report, and not back from the driver: it still reports what it saw there.
+    Late { target: Target, until: Until },
     /// Between a check that said "not done" and the registration: only where a mutant splits them.
     Checked { target: Target, until: Until, covers: u8 },
 }
@@ -63,7 +65,6 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     Host(usize),
-    Stream(usize),
     Queue(QueueId),
 }
 
@@ -78,6 +79,8 @@ pub struct Host<'a> {
     /// Which refusable call of this step the driver refuses, counted from 1.
     pub refuse_at: u8,
     pub refusable: u8,
+    /// The thread that is back from the driver in this step.
+    pub returning: Option<usize>,
     pub story: Option<&'a mut Vec<Line>>,
 }
 
@@ -137,13 +140,17 @@ impl Host<'_> {
         if let Command::Wait(event) = command {
             self.judge(Occurrence::WaitRecorded { event, queue });
         }
-        self.gpu.record(buffer, command);
+        self.judge(Occurrence::BufferUsed { buffer });
+        if self.gpu.open_lease(buffer).is_some() {
+            self.gpu.record(buffer, command);
+        }
         self.note(Lane::Queue(queue), || format!("open b{buffer}: {}", command_text(command)));
     }
 
     pub fn submit(&mut self, queue: QueueId, batch: &Submit) -> Reply {
         let reply = self.call("vkQueueSubmit");
         if reply == Reply::Done {
+            batch.buffer.into_iter().for_each(|buffer| self.judge(Occurrence::BufferUsed { buffer }));
             self.note(Lane::Queue(queue), || batch_text(batch));
             self.gpu.submit(queue, batch);
         }
@@ -191,10 +198,13 @@ impl Host<'_> {
         let at = self.threads.iter().position(|t| matches!(t, Thread::Blocked { token: k, .. } if *k == token));
         self.judge(Occurrence::Woken { waiting: at.is_some(), lost });
         if let Some(at) = at {
-            if !lost && let Thread::Blocked { covers, .. } = self.threads[at] {
-                self.judge(Occurrence::Reported { covers });
+            if let Thread::Blocked { target, until, covers, .. } = self.threads[at] {
+                if !lost {
+                    self.judge(Occurrence::Reported { covers });
+                }
+                let back = self.returning == Some(at);
+                self.threads[at] = if back { Thread::Idle } else { Thread::Late { target, until } };
             }
-            self.threads[at] = Thread::Idle;
             self.note(Lane::Host(at), || if lost { "returns: device lost" } else { "returns: done" }.into());
         }
     }

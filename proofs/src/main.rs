@@ -1,15 +1,24 @@
-//! x
-#![allow(missing_docs)]
-mod canonical; mod history; mod host; mod mutants; mod protocol; mod search; mod setup; mod world;
+use fencepost_proofs::*;
 use setup::*;
 fn main(){
-  let a: Vec<usize> = std::env::args().skip(3).map(|s|s.parse().unwrap()).collect();
-  let row: u8 = std::env::args().nth(1).unwrap().parse().unwrap();
-  let f = std::env::args().nth(2).unwrap();
-  let topology = match a[0] { 1 => Topology::OneStream, 2=>Topology::TwoStreamsOneQueue, 3=>Topology::TwoQueues, 4=>Topology::ComputeTransfer, 5=>Topology::TwoThreads, n => Topology::Custom{streams:(n/100) as u8,queues:(n/10%10) as u8,threads:(n%10) as u8} };
-  let h=|c| f.contains(c);
-  let setup = Setup{ row, family: if h('C') {fencepost::Family::Cuda} else {fencepost::Family::Vulkan}, topology, bounds: Bounds{events:a[1],open:a[2],in_flight:a[3],live:a[4],slots:*a.get(5).unwrap_or(&usize::MAX)}, calls: Calls{destroy:h('d'),synchronize:h('s'),synchronize_stream:h('S'),renew_stream:h('n'),refuse:h('r'),lose:h('l'),time_out:h('t')}, reductions: Reductions{drop_slots:!h('k'),..Reductions::ALL}, mutant: None, without: &[]};
-  let r = history::with_row!(row, system => search::run(&system, search::Limits{states:20_000_000,time:std::time::Duration::from_secs(100)}, |p|if h('v') {eprintln!("{p:?}")}), setup);
-  println!("{setup}: {} {} d{} {} {:?} {}B {:?} {:.0}/s", r.unique_count, r.generated_count, r.depth, r.exhaustive, r.fired, r.bytes/r.unique_count, r.elapsed, r.generated_count as f64 / r.elapsed.as_secs_f64());
-  for f in &r.findings { println!("  {} {} {}", f.rule.name(), f.path.len(), f.path.iter().map(|a|a.to_string()).collect::<Vec<_>>().join("; ")); }
+  let which = std::env::args().nth(1).unwrap();
+  let v = std::env::args().nth(2).is_some();
+  if which=="mutants" {
+    for c in mutants::CASES { let s=c.setup(); let system=world::System::<history::Fencepost>::new(s);
+      let mut l=search::Limits{first_finding:true,states:3_000_000,..search::Limits::NONE};
+      l.time=std::time::Duration::from_secs(20);
+      let r=search::run(&system,l,|_|());
+      println!("{} want {} {} {:?}: {}", c.name, c.rule.name(), r.unique_count, r.elapsed, r.findings.iter().map(|f|format!("{} {} [{}]",f.rule.name(),f.path.len(),explain::script(&f.path))).collect::<Vec<_>>().join(" | ")); }
+    return;
+  }
+  let mut total=0.0;
+  for line in table::LINES { for t in Topology::TABLE { for (part,s) in table::setups(line,t) {
+    if which!="all" && which!=line.row.to_string() {continue}
+    let mut l=search::Limits::NONE; l.time=std::time::Duration::from_secs(60);
+    let r = fencepost_proofs::with_row!(s.row, system => search::run(&system, l, |_|()), s);
+    total+=r.elapsed.as_secs_f64();
+    let missing: Vec<_> = table::kinds(&s).into_iter().filter(|k|!r.fired.contains(k)).collect();
+    println!("{part:?} {s}: {} {} d{} ex={} {:.2}s {:.0}/s missing {missing:?}: {}", r.unique_count, r.generated_count, r.depth, r.exhaustive, r.elapsed.as_secs_f64(), r.generated_count as f64/r.elapsed.as_secs_f64(), r.findings.iter().map(|f|format!("{} {}{}",f.rule.name(),f.path.len(), if v {format!("[{}]",explain::script(&f.path))} else {String::new()})).collect::<Vec<_>>().join(" | "));
+  }}}
+  println!("total {total}");
 }

@@ -17,10 +17,12 @@ use crate::world::{Action, System, World};
 pub struct Limits {
     pub states: usize,
     pub time: Duration,
+    /// Stop at the end of the level where a rule was broken first.
+    pub first_finding: bool,
 }
 
 impl Limits {
-    pub const NONE: Limits = Limits { states: usize::MAX, time: Duration::MAX };
+    pub const NONE: Limits = Limits { states: usize::MAX, time: Duration::MAX, first_finding: false };
 }
 
 /// A broken rule and the shortest way to it.
@@ -191,7 +193,8 @@ pub fn run<P: Protocol>(system: &System<P>, limits: Limits, mut pulse: impl FnMu
             }
             let (elapsed, unique_count) = (started.elapsed(), graph.ends.len());
             pulse(Pulse { depth, unique_count, generated_count, frontier_count, elapsed, bytes: graph.bytes() });
-            if unique_count >= limits.states || elapsed >= limits.time {
+            let found = limits.first_finding && id as usize + frontier_count == level_end && broken.iter().any(Option::is_some);
+            if found || unique_count >= limits.states || elapsed >= limits.time {
                 exhaustive = false;
                 break;
             }

@@ -170,8 +170,11 @@ impl fmt::Display for Setup {
                 write!(f, " +{name}")?;
             }
         }
+        for guard in self.without {
+            write!(f, " without {}", guard.name())?;
+        }
         if let Some(mutant) = self.mutant {
-            write!(f, " mutant {}", mutant.name())?;
+            write!(f, " mutant {mutant:?}")?;
         }
         Ok(())
     }

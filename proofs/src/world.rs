@@ -270,6 +270,11 @@ impl<P: Protocol> System<P> {
                         actions.push(Action::TimeOut { thread });
                     }
                 }
+                Thread::Late { until, .. } => {
+                    if world.gpu.is_lost() || until.is_over(&world.gpu) {
+                        actions.push(Action::Return { thread });
+                    }
+                }
                 Thread::Checked { .. } => actions.push(Action::Register { thread }),
             }
         }
@@ -304,7 +309,7 @@ impl<P: Protocol> System<P> {
     pub fn take(&self, world: &mut World<P>, action: Action, story: Option<&mut Vec<Line>>) -> bool {
         world.seen = 0;
         let World { protocol, gpu, ghost, threads, broken, seen } = world;
-        let mut host = Host { gpu, ghost, threads, broken, seen, refuse_at: 0, refusable: 0, story };
+        let mut host = Host { gpu, ghost, threads, broken, seen, refuse_at: 0, refusable: 0, returning: None, story };
         if !self.carry_out(protocol, &mut host, action) || host.refuse_at > host.refusable {
             return false;
         }
@@ -378,8 +383,14 @@ impl<P: Protocol> System<P> {
                 true
             }
             Action::Return { thread } => {
-                if let Thread::Blocked { target, until, token, .. } = host.threads[thread] {
-                    protocol.returned(host, target, until, token);
+                host.returning = Some(thread);
+                match host.threads[thread] {
+                    Thread::Blocked { target, until, token, .. } => protocol.returned(host, target, until, token),
+                    Thread::Late { target, until } => {
+                        protocol.returned(host, target, until, u64::MAX);
+                        host.threads[thread] = Thread::Idle;
+                    }
+                    Thread::Idle | Thread::Checked { .. } => {}
                 }
                 true
             }
@@ -505,7 +516,7 @@ impl<P: Protocol> System<P> {
     fn is_stuck(&self, host: &Host) -> bool {
         let waits = |t: &Thread| match t {
             Thread::Idle => false,
-            Thread::Blocked { until, .. } => !host.gpu.is_lost() && !until.is_over(host.gpu),
+            Thread::Blocked { until, .. } | Thread::Late { until, .. } => !host.gpu.is_lost() && !until.is_over(host.gpu),
             Thread::Checked { .. } => false,
         };
         let idle = host.threads.iter().all(|t| *t == Thread::Idle);

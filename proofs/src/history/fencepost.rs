@@ -92,14 +92,13 @@ impl Protocol for Fencepost {
     fn record(&mut self, host: &mut Host, event: usize, stream: usize) -> bool {
         let (event_id, stream_id) = (self.events[event], self.streams[stream].compute);
         let Ok(recorded) = self.drive(host, |m| m.record(event_id, stream_id)) else { return false };
-        self.buffers[event] = None;
         if let Some((lease, slot)) = recorded.set {
             let queue = self.queue(stream_id);
             if self.mutant == Some(Mutant::ResetInQueue) {
                 host.record(lease.id(), queue, Command::Reset(slot.index));
             }
             host.record(lease.id(), queue, Command::Set(slot.index));
-            self.buffers[event] = Some((lease.id(), lease.generation));
+            self.buffers[event].get_or_insert((lease.id(), lease.generation));
         }
         true
     }
@@ -251,6 +250,7 @@ impl Protocol for Fencepost {
         let of_stream = |stream: StreamId| {
             let timeline = self.machine.timeline(stream)?;
             let (submitted, reached) = self.machine.progress(stream)?;
+            let reached = reached.min(submitted);
             let ended = gpu.semaphore(self.shared(timeline)).clamp(reached, submitted);
             let named = self.named(gpu).filter(|(t, v)| *t == timeline && (reached + 1..=ended).contains(v));
             let mut named: Vec<u64> = named.map(|(_, v)| v).collect();
@@ -258,6 +258,10 @@ impl Protocol for Fencepost {
             named.dedup();
             Some((submitted - ended) as usize + named.len())
         };
+        // One destroyed stream drains at a time.
+        if self.draining().count() > 1 {
+            return usize::MAX;
+        }
         self.machine.streams().filter_map(of_stream).max().unwrap_or(0)
     }
 
@@ -307,7 +311,7 @@ impl Protocol for Fencepost {
         self.machine.assign(c, &ids);
     }
 
-    fn write(&self, _gpu: &Gpu, order: &Order, c: &mut Canon) {
+    fn write(&self, gpu: &Gpu, order: &Order, c: &mut Canon) {
         let events: Vec<EventId> = order.events.iter().map(|e| self.events[*e]).collect();
         self.machine.write(c, &events);
         if self.mutant.is_some() {
@@ -326,7 +330,10 @@ impl Protocol for Fencepost {
         if self.mutant == Some(Mutant::BufferResetByPointer) {
             for e in &order.events {
                 match self.buffers[*e] {
-                    Some((buffer, _)) => c.name(Space::Buffer, u64::from(buffer)),
+                    Some((buffer, lease)) => {
+                        c.name(Space::Buffer, u64::from(buffer));
+                        c.flag(gpu.open_lease(buffer).is_none_or(|open| open == lease));
+                    }
                     None => c.number(255),
                 }
             }

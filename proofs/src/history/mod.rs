@@ -49,6 +49,7 @@ pub const ROWS: [Row; 11] = [
 ];
 
 /// Runs a generic function with the protocol of a row.
+#[macro_export]
 macro_rules! with_row {
     ($row:expr, $system:ident => $body:expr, $setup:expr) => {{
         use $crate::history as h;
@@ -72,4 +73,4 @@ macro_rules! with_row {
         }
     }};
 }
-pub(crate) use with_row;
+
