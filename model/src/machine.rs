@@ -943,14 +943,10 @@ impl Machine {
         Lifecycle::ALL.map(|state| self.slots.iter().filter(|slot| slot.state == state).count())
     }
 
-    /// Superseded slots whose every named batch was submitted and whose frontier has passed: there
-    /// must be none, they are reusable.
+    /// Submitted slots whose frontier has passed: there must be none, they are reusable.
     pub fn stranded_slots(&self) -> usize {
-        let retired = |slot: &&Slot| {
-            matches!(slot.state, Lifecycle::Pending | Lifecycle::Submitted)
-                && slot.frontier.iter().all(|p| self.passed(*p))
-        };
-        self.slots.iter().filter(retired).count()
+        let passed = |slot: &&Slot| slot.frontier.iter().all(|p| self.passed(*p));
+        self.slots.iter().filter(|slot| slot.state == Lifecycle::Submitted).filter(passed).count()
     }
 
     /// Waiters registered and not woken.

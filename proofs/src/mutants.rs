@@ -76,7 +76,7 @@ pub const CASES: &[Case] = &[
     guard("accepted_wait_dropped_with_its_batch", &[Guard::WaitsAloneAreSubmitted], TwoQueues, PLAIN, Rule::LostWait),
     guard("refused_batch_dropped_with_its_waits", &[Guard::RefusedSubmitKeepsBatch], TwoQueues, REFUSES, Rule::Refusal),
     guard("wait_covers_one_of_two_queues", &[Guard::WaitCoversCompanion], ComputeTransfer, PLAIN, Rule::LostWait),
-    guard("recording_covers_one_of_two_queues", &[Guard::RecordCoversCompanion], ComputeTransfer, PLAIN, Rule::LostWait),
+    guard("recording_covers_one_of_two_queues", &[Guard::RecordCoversCompanion], ComputeTransfer, PLAIN, Rule::EarlyCompletion),
     habit("buffer_reset_by_pointer", Mutant::BufferResetByPointer, TwoThreads, BLOCKS, Rule::BatchReuse),
     guard("buffer_leased_before_its_point", &[Guard::PointHoldsBuffers], OneStream, PLAIN, Rule::BatchReuse),
     guard("value_of_a_refused_submit_kept", &[Guard::RefusedSubmitKeepsValue], OneStream, Calls { refuse: true, ..BLOCKS }, Rule::Progress),
@@ -121,7 +121,9 @@ impl Case {
     /// The smallest configuration that shows it.
     pub fn setup(&self) -> Setup {
         let events = if self.habit == Some(Mutant::MergeIntoSignallingBatch) { 2 } else { 1 };
-        let bounds = Bounds { events, open: 2, in_flight: 2, live: 4, slots: usize::MAX };
+        // A reset in the queue is a command more for each recording.
+        let (open, live) = if self.habit == Some(Mutant::ResetInQueue) { (3, 6) } else { (2, 4) };
+        let bounds = Bounds { events, open, in_flight: 2, live, slots: usize::MAX };
         let reductions = Reductions { drop_slots: self.rule != Rule::Bounded, ..Reductions::ALL };
         Setup {
             row: 10,

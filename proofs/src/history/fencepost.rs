@@ -20,6 +20,8 @@ pub struct Fencepost {
     events: Vec<EventId>,
     /// Whether slots that only `bounded` cares about are part of the state.
     keeps_slots: bool,
+    /// A guard is missing, so that the state holds more than the canonical form relies on.
+    is_unguarded: bool,
     mutant: Option<Mutant>,
     /// Waits that a mutant has yet to make, or those that it remembers.
     waits: Vec<(usize, usize)>,
@@ -51,7 +53,8 @@ impl Clone for Fencepost {
         self.events.clone_from(&other.events);
         self.waits.clone_from(&other.waits);
         self.buffers.clone_from(&other.buffers);
-        (self.queues, self.keeps_slots, self.mutant) = (other.queues, other.keeps_slots, other.mutant);
+        (self.queues, self.mutant) = (other.queues, other.mutant);
+        (self.keeps_slots, self.is_unguarded) = (other.keeps_slots, other.is_unguarded);
     }
 }
 
@@ -64,6 +67,7 @@ impl Protocol for Fencepost {
             streams: Vec::new(),
             events: Vec::new(),
             keeps_slots: !setup.reductions.drop_slots,
+            is_unguarded: !setup.without.is_empty(),
             mutant: setup.mutant,
             waits: Vec::new(),
             buffers: vec![None; setup.bounds.events],
@@ -251,6 +255,9 @@ impl Protocol for Fencepost {
             let timeline = self.machine.timeline(stream)?;
             let (submitted, reached) = self.machine.progress(stream)?;
             let reached = reached.min(submitted);
+            if self.is_unguarded {
+                return Some((submitted - reached) as usize);
+            }
             let ended = gpu.semaphore(self.shared(timeline)).clamp(reached, submitted);
             let named = self.named(gpu).filter(|(t, v)| *t == timeline && (reached + 1..=ended).contains(v));
             let mut named: Vec<u64> = named.map(|(_, v)| v).collect();
