@@ -632,7 +632,9 @@ impl Gpu {
             return 0;
         }
         let named = self.ops().filter_map(|op| match *op {
-            Op::Set { event: e, set } | Op::Wait { event: e, set } | Op::Reset { event: e, set } if e == event => Some(set),
+            Op::Set { event: e, set } | Op::Wait { event: e, set } | Op::Reset { event: e, set } if e == event => {
+                Some(set)
+            }
             _ => None,
         });
         let mut later: Vec<u64> = named.chain(state.set).chain([state.newest]).filter(|s| *s > set).collect();

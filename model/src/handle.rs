@@ -166,10 +166,6 @@ impl<T> Table<T> {
         last
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        self.entries.iter_mut().filter_map(|e| Some((e.generation, e.value.as_mut()?)))
-    }
-
     /// Live objects in the order of their positions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, &T)> {
         self.entries.iter().enumerate().filter_map(|(i, e)| Some((i as u32, e.generation, e.value.as_ref()?)))

@@ -26,7 +26,10 @@ mod slot;
 
 pub use canon::{Canon, Space};
 pub use ghost::Ghost;
-pub use gpu::{BufferId, Command, DeviceEvent, Family, FenceId, Gpu, Op, QueueId, Semaphore, Signal, Step as DeviceStep, Submit, Work};
+pub use gpu::{
+    BufferId, Command, DeviceEvent, Family, FenceId, Gpu, Op, QueueId, Semaphore, Signal, Step as DeviceStep, Submit,
+    Work,
+};
 pub use guard::Guard;
 pub use handle::{EventId, SlotId, StreamId, WaiterId};
 pub use machine::{

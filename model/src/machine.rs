@@ -31,7 +31,7 @@ use core::fmt;
 use crate::canon::{Canon, Space};
 use crate::gpu::QueueId;
 use crate::guard::{Guard, Guards};
-use crate::handle::{clone_in_place, EventId, SlotId, StreamId, Table, WaiterId};
+use crate::handle::{EventId, SlotId, StreamId, Table, WaiterId, clone_in_place};
 use crate::slot::{Lifecycle, SlotInput, Transition};
 
 /// How same-queue waits are expressed.
@@ -230,10 +230,18 @@ impl fmt::Display for Error {
                 write!(f, "event {} (generation {}) does not exist or was destroyed", e.index, e.generation)
             }
             Error::BadCompanion(s) => {
-                write!(f, "stream {} cannot be paired or destroyed alone: a pair is two streams, each in one pair", s.index)
+                write!(
+                    f,
+                    "stream {} cannot be paired or destroyed alone: a pair is two streams, each in one pair",
+                    s.index
+                )
             }
             Error::NeverPromised(p) => {
-                write!(f, "value {} of stream {} was never promised; the newest open batch may be waited for", p.value, p.stream.index)
+                write!(
+                    f,
+                    "value {} of stream {} was never promised; the newest open batch may be waited for",
+                    p.value, p.stream.index
+                )
             }
             Error::UnexpectedReply(effect) => write!(f, "a reply to {effect:?}, which was not asked for"),
             Error::Refused(effect) => write!(f, "the driver refused {effect:?}; nothing changed, try again"),
@@ -353,12 +361,20 @@ struct Waiter {
     next: u32,
 }
 
-clone_in_place!(Machine {
-    policy, lost, refused, issued, streams, idle, lanes, events, slots, free, waiters, guards
-});
+clone_in_place!(Machine { policy, lost, refused, issued, streams, idle, lanes, events, slots, free, waiters, guards });
 clone_in_place!(Lane { queue, timeline, submitted, leases, free_buffers });
 clone_in_place!(Stream {
-    lane, companion, follows, closed, reached, retired, in_flight, open, open_slots, open_points, open_waiters
+    lane,
+    companion,
+    follows,
+    closed,
+    reached,
+    retired,
+    in_flight,
+    open,
+    open_slots,
+    open_points,
+    open_waiters
 });
 clone_in_place!(Slot { state, generation, clean, open_count, frontier, next });
 
@@ -1066,7 +1082,8 @@ impl Machine {
         }
         let start = c.bytes().len();
         for (index, slot) in self.slots.iter().enumerate() {
-            if others && slot.state != Lifecycle::Reusable && !c.assigned(Space::DeviceEvent).contains(&(index as u64)) {
+            if others && slot.state != Lifecycle::Reusable && !c.assigned(Space::DeviceEvent).contains(&(index as u64))
+            {
                 self.write_frontier(&slot.frontier, streams, c);
             }
         }
@@ -1267,9 +1284,7 @@ impl Machine {
         if !keeps_buffer {
             s.lane.free_buffers.extend(buffer);
         }
-        while let Some(index) =
-            self.streams.get_mut(stream.index, stream.generation).and_then(|s| s.open_slots.pop())
-        {
+        while let Some(index) = self.streams.get_mut(stream.index, stream.generation).and_then(|s| s.open_slots.pop()) {
             let slot = &mut self.slots[index as usize];
             slot.open_count = slot.open_count.saturating_sub(1);
             let last = slot.open_count == 0;

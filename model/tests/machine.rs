@@ -5,7 +5,7 @@ mod driver;
 use driver::{BARE, Driver, block, image, lease, point, set, slot};
 use fencepost::Lifecycle::{Pending, Reusable, Submitted};
 use fencepost::{
-    Effect, Error, EventId, Machine, Query, Reply, Step, StreamId, Synchronize, TimedOut, WaiterId, Waited,
+    Effect, Error, EventId, Machine, Query, Reply, Step, StreamId, Synchronize, TimedOut, Waited, WaiterId,
 };
 
 const NOTHING: Result<Waited, Error> = Ok(Waited::Nothing);

@@ -49,9 +49,16 @@ pub enum Thread {
         covers: u8,
     },
     /// Woken by another thread's report, and not back from the driver: it still reports what it saw there.
-    Late { target: Target, until: Until },
+    Late {
+        target: Target,
+        until: Until,
+    },
     /// Between a check that said "not done" and the registration: only where a mutant splits them.
-    Checked { target: Target, until: Until, covers: u8 },
+    Checked {
+        target: Target,
+        until: Until,
+        covers: u8,
+    },
 }
 
 /// One line of a story: where it happened, and what.

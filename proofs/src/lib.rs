@@ -7,6 +7,7 @@
 
 pub mod canonical;
 pub mod engines;
+pub mod expected;
 pub mod explain;
 pub mod history;
 pub mod host;

@@ -53,13 +53,7 @@ const DESTROYS: Calls = Calls { destroy: true, ..PLAIN };
 const REFUSES: Calls = Calls { refuse: true, ..PLAIN };
 const LOSES: Calls = Calls { lose: true, ..BLOCKS };
 
-const fn guard(
-    name: &'static str,
-    without: &'static [Guard],
-    topology: Topology,
-    calls: Calls,
-    rule: Rule,
-) -> Case {
+const fn guard(name: &'static str, without: &'static [Guard], topology: Topology, calls: Calls, rule: Rule) -> Case {
     Case { name, habit: None, without, topology, calls, rule }
 }
 
@@ -76,12 +70,30 @@ pub const CASES: &[Case] = &[
     guard("accepted_wait_dropped_with_its_batch", &[Guard::WaitsAloneAreSubmitted], TwoQueues, PLAIN, Rule::LostWait),
     guard("refused_batch_dropped_with_its_waits", &[Guard::RefusedSubmitKeepsBatch], TwoQueues, REFUSES, Rule::Refusal),
     guard("wait_covers_one_of_two_queues", &[Guard::WaitCoversCompanion], ComputeTransfer, PLAIN, Rule::LostWait),
-    guard("recording_covers_one_of_two_queues", &[Guard::RecordCoversCompanion], ComputeTransfer, PLAIN, Rule::EarlyCompletion),
+    guard(
+        "recording_covers_one_of_two_queues",
+        &[Guard::RecordCoversCompanion],
+        ComputeTransfer,
+        PLAIN,
+        Rule::EarlyCompletion,
+    ),
     habit("buffer_reset_by_pointer", Mutant::BufferResetByPointer, TwoThreads, BLOCKS, Rule::BatchReuse),
     guard("buffer_leased_before_its_point", &[Guard::PointHoldsBuffers], OneStream, PLAIN, Rule::BatchReuse),
-    guard("value_of_a_refused_submit_kept", &[Guard::RefusedSubmitKeepsValue], OneStream, Calls { refuse: true, ..BLOCKS }, Rule::Progress),
+    guard(
+        "value_of_a_refused_submit_kept",
+        &[Guard::RefusedSubmitKeepsValue],
+        OneStream,
+        Calls { refuse: true, ..BLOCKS },
+        Rule::Progress,
+    ),
     habit("two_queues_write_one_timeline", Mutant::TwoQueuesOneTimeline, TwoQueues, PLAIN, Rule::TimelineOrder),
-    guard("timeout_taken_as_done", &[Guard::TimeoutIsNotDone], OneStream, Calls { time_out: true, ..BLOCKS }, Rule::EarlyCompletion),
+    guard(
+        "timeout_taken_as_done",
+        &[Guard::TimeoutIsNotDone],
+        OneStream,
+        Calls { time_out: true, ..BLOCKS },
+        Rule::EarlyCompletion,
+    ),
     guard("submitted_taken_as_done", &[Guard::SubmittedIsNotDone], OneStream, PLAIN, Rule::EarlyCompletion),
     guard("publish_takes_the_last_value", &[Guard::ReachedNeverGoesBack], TwoThreads, BLOCKS, Rule::TimelineOrder),
     guard("counter_beyond_the_promise_believed", &[Guard::ReachedWithinPromise], TwoThreads, LOSES, Rule::Loss),
@@ -90,7 +102,13 @@ pub const CASES: &[Case] = &[
     guard("wait_submitted_ahead_of_its_signal", &[Guard::FlushBeforeWait], TwoStreams, PLAIN, Rule::Progress),
     guard("loss_wakes_a_waiter_twice", &[Guard::WokenOnce], OneStream, LOSES, Rule::Loss),
     guard("loss_wakes_nobody", &[Guard::LossWakes], OneStream, LOSES, Rule::Progress),
-    guard("destroy_frees_instead_of_quarantining", &[Guard::DestroyQuarantines], OneStream, DESTROYS, Rule::ReuseWhileWaited),
+    guard(
+        "destroy_frees_instead_of_quarantining",
+        &[Guard::DestroyQuarantines],
+        OneStream,
+        DESTROYS,
+        Rule::ReuseWhileWaited,
+    ),
     Case {
         name: "reset_and_set_again_without_a_barrier",
         habit: Some(Mutant::ResetInQueue),
@@ -100,7 +118,13 @@ pub const CASES: &[Case] = &[
         rule: Rule::ReuseWhileWaited,
     },
     guard("retired_list_with_no_trigger", &[Guard::PointTriggersSlots], OneStream, PLAIN, Rule::Bounded),
-    guard("rerecord_forgets_the_first_streams_waits", &[Guard::WaitsJoinFrontier], TwoStreams, PLAIN, Rule::ReuseWhileWaited),
+    guard(
+        "rerecord_forgets_the_first_streams_waits",
+        &[Guard::WaitsJoinFrontier],
+        TwoStreams,
+        PLAIN,
+        Rule::ReuseWhileWaited,
+    ),
     habit("host_wait_holds_the_lock", Mutant::HostWaitHoldsLock, TwoThreads, BLOCKS, Rule::Progress),
     guard("fallback_goes_on_without_the_order", &[Guard::FallbackKeepsOrder], OneStream, REFUSES, Rule::Refusal),
     Case {
@@ -113,7 +137,13 @@ pub const CASES: &[Case] = &[
     },
     guard("unrecorded_wait_blocks", &[Guard::UnrecordedIsNoOp], OneStream, BLOCKS, Rule::UnrecordedWait),
     guard("event_of_one_queue_waited_on_in_another", &[Guard::SlotsStayOnQueue], TwoQueues, PLAIN, Rule::WrongQueue),
-    guard("dropped_stream_strands_its_points", &[Guard::ClosedStreamDrains], OneStream, Calls { renew_stream: true, ..BLOCKS }, Rule::EarlyCompletion),
+    guard(
+        "dropped_stream_strands_its_points",
+        &[Guard::ClosedStreamDrains],
+        OneStream,
+        Calls { renew_stream: true, ..BLOCKS },
+        Rule::EarlyCompletion,
+    ),
     habit("second_wait_skipped_by_event", Mutant::SkipsWaitByEvent, TwoStreams, PLAIN, Rule::LostWait),
 ];
 

@@ -81,11 +81,6 @@ struct Graph {
 }
 
 impl Graph {
-    fn form(&self, id: u32) -> &[u8] {
-        let start = if id == 0 { 0 } else { self.ends[id as usize - 1] };
-        &self.forms[start as usize..self.ends[id as usize] as usize]
-    }
-
     /// The number of a form, and whether it is new.
     fn insert(&mut self, form: &[u8], parent: u32, step: u16) -> (u32, bool) {
         let hash = hash(form);
@@ -193,7 +188,8 @@ pub fn run<P: Protocol>(system: &System<P>, limits: Limits, mut pulse: impl FnMu
             }
             let (elapsed, unique_count) = (started.elapsed(), graph.ends.len());
             pulse(Pulse { depth, unique_count, generated_count, frontier_count, elapsed, bytes: graph.bytes() });
-            let found = limits.first_finding && id as usize + frontier_count == level_end && broken.iter().any(Option::is_some);
+            let found =
+                limits.first_finding && id as usize + frontier_count == level_end && broken.iter().any(Option::is_some);
             if found || unique_count >= limits.states || elapsed >= limits.time {
                 exhaustive = false;
                 break;
@@ -213,8 +209,7 @@ pub fn run<P: Protocol>(system: &System<P>, limits: Limits, mut pulse: impl FnMu
                 if !fired.contains(&action.kind()) {
                     fired.push(action.kind());
                 }
-                let (next, new) =
-                    canonical::with_form(system, &scratch, |form| graph.insert(form, id, step as u16));
+                let (next, new) = canonical::with_form(system, &scratch, |form| graph.insert(form, id, step as u16));
                 graph.edges.push(next | if action.is_device() { DEVICE } else { 0 });
                 if new {
                     broken.push(scratch.broken);

@@ -34,7 +34,11 @@ pub enum Topology {
     ComputeTransfer,
     TwoThreads,
     /// Streams spread over queues in turn, for sizes given by hand.
-    Custom { streams: u8, queues: u8, threads: u8 },
+    Custom {
+        streams: u8,
+        queues: u8,
+        threads: u8,
+    },
 }
 
 impl Topology {

@@ -81,10 +81,9 @@ pub fn setups(line: TableRow, topology: Topology) -> Vec<(Part, Setup)> {
             setup(Part::Destroy, [1, 2, 2, 4, 3], blocking),
         ],
         (4..=7, _) => vec![main([1, 2, 2, 4, 3], synchronize)],
-        (8 | 9, _) if family == Family::Cuda => vec![
-            main([1, 2, 2, 4, 4], Calls { refuse: true, ..blocking }),
-            main([2, 2, 2, 4, 4], synchronize),
-        ],
+        (8 | 9, _) if family == Family::Cuda => {
+            vec![main([1, 2, 2, 4, 4], Calls { refuse: true, ..blocking }), main([2, 2, 2, 4, 4], synchronize)]
+        }
         (8 | 9, Topology::TwoStreamsOneQueue | Topology::TwoQueues) => vec![main([1, 2, 2, 3, 3], blocking)],
         (8 | 9, _) => vec![main([1, 2, 2, 4, 4], Calls { refuse: true, ..blocking })],
         (_, Topology::OneStream) => vec![

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use fencepost::{DeviceStep, Ghost, Gpu, Occurrence, Rule, Work};
@@ -30,22 +31,54 @@ pub enum Kind {
 /// A step of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    Work { stream: usize, part: Part, kind: Kind, refuse: u8 },
-    Record { event: usize, stream: usize, refuse: u8 },
-    Wait { stream: usize, event: usize, refuse: u8 },
-    Flush { stream: usize, refuse: u8 },
-    Synchronize { target: Target, refuse: u8 },
-    Destroy { event: usize },
-    RenewStream { stream: usize, refuse: u8 },
+    Work {
+        stream: usize,
+        part: Part,
+        kind: Kind,
+        refuse: u8,
+    },
+    Record {
+        event: usize,
+        stream: usize,
+        refuse: u8,
+    },
+    Wait {
+        stream: usize,
+        event: usize,
+        refuse: u8,
+    },
+    Flush {
+        stream: usize,
+        refuse: u8,
+    },
+    Synchronize {
+        target: Target,
+        refuse: u8,
+    },
+    Destroy {
+        event: usize,
+    },
+    RenewStream {
+        stream: usize,
+        refuse: u8,
+    },
     /// The host reads a timeline.
-    Poll { stream: usize },
+    Poll {
+        stream: usize,
+    },
     /// The device takes a step.
     Device(DeviceStep),
     /// The driver lets a blocked thread go.
-    Return { thread: usize },
+    Return {
+        thread: usize,
+    },
     /// The second half of a check that a mutant splits.
-    Register { thread: usize },
-    TimeOut { thread: usize },
+    Register {
+        thread: usize,
+    },
+    TimeOut {
+        thread: usize,
+    },
     Lose,
 }
 
@@ -119,6 +152,70 @@ impl fmt::Display for Action {
             Action::TimeOut { thread } => write!(f, "time-out H{thread}"),
             Action::Lose => write!(f, "lose"),
         }
+    }
+}
+
+impl Action {
+    /// The event it names.
+    pub fn event(self) -> Option<usize> {
+        match self {
+            Action::Record { event, .. } | Action::Wait { event, .. } | Action::Destroy { event } => Some(event),
+            Action::Synchronize { target: Target::Event(event), .. } => Some(event),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Action {
+    type Err = String;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<Self, String> {
+        const FORMS: &str = "work [W|D] S0, copy [W|D] S0, record E0 S0, wait S0 E0, flush S0, synchronize E0 or S0,             destroy E0, renew S0, poll S0, device Q0 0, return H0, register H0, time-out H0, lose; a call may end in 'refuse 1'";
+        let wrong = || format!("{text:?} is no step; steps are: {FORMS}");
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let mut refuse = 0;
+        if let [.., "refuse", n] = words[..] {
+            refuse = n.parse().map_err(|_| wrong())?;
+            words.truncate(words.len() - 2);
+        }
+        let name = |word: &str, letter: char| word.strip_prefix(letter)?.parse::<usize>().ok();
+        let number = |word: &str, letter: char| name(word, letter).filter(|n| *n < 16).ok_or_else(wrong);
+        Ok(match words[..] {
+            [what @ ("work" | "copy"), ref rest @ ..] => {
+                let part = if what == "copy" { Part::Copy } else { Part::Compute };
+                let (kind, stream) = match *rest {
+                    ["W", stream] => (Kind::Watched, stream),
+                    ["D", stream] => (Kind::Dependent, stream),
+                    [stream] => (Kind::Plain, stream),
+                    _ => return Err(wrong()),
+                };
+                Action::Work { stream: number(stream, 'S')?, part, kind, refuse }
+            }
+            ["record", event, stream] => {
+                Action::Record { event: number(event, 'E')?, stream: number(stream, 'S')?, refuse }
+            }
+            ["wait", stream, event] => {
+                Action::Wait { stream: number(stream, 'S')?, event: number(event, 'E')?, refuse }
+            }
+            ["flush", stream] => Action::Flush { stream: number(stream, 'S')?, refuse },
+            ["synchronize", what] if what.starts_with('S') => {
+                Action::Synchronize { target: Target::Stream(number(what, 'S')?), refuse }
+            }
+            ["synchronize", event] => Action::Synchronize { target: Target::Event(number(event, 'E')?), refuse },
+            ["destroy", event] => Action::Destroy { event: number(event, 'E')? },
+            ["renew", stream] => Action::RenewStream { stream: number(stream, 'S')?, refuse },
+            ["poll", stream] => Action::Poll { stream: number(stream, 'S')? },
+            ["device", queue, index] => {
+                let index = index.parse().map_err(|_| wrong())?;
+                Action::Device(DeviceStep { queue: number(queue, 'Q')? as u32, index })
+            }
+            ["return", thread] => Action::Return { thread: number(thread, 'H')? },
+            ["register", thread] => Action::Register { thread: number(thread, 'H')? },
+            ["time-out", thread] => Action::TimeOut { thread: number(thread, 'H')? },
+            ["lose"] => Action::Lose,
+            _ => return Err(wrong()),
+        })
     }
 }
 
@@ -516,7 +613,9 @@ impl<P: Protocol> System<P> {
     fn is_stuck(&self, host: &Host) -> bool {
         let waits = |t: &Thread| match t {
             Thread::Idle => false,
-            Thread::Blocked { until, .. } | Thread::Late { until, .. } => !host.gpu.is_lost() && !until.is_over(host.gpu),
+            Thread::Blocked { until, .. } | Thread::Late { until, .. } => {
+                !host.gpu.is_lost() && !until.is_over(host.gpu)
+            }
             Thread::Checked { .. } => false,
         };
         let idle = host.threads.iter().all(|t| *t == Thread::Idle);
@@ -576,8 +675,18 @@ impl<P: Protocol> Model for System<P> {
             };
         }
         properties!(
-            ReuseWhileWaited, StaleWait, LostWait, EarlyCompletion, BatchReuse, TimelineOrder, WrongQueue,
-            UnrecordedWait, Progress, Bounded, Loss, Refusal
+            ReuseWhileWaited,
+            StaleWait,
+            LostWait,
+            EarlyCompletion,
+            BatchReuse,
+            TimelineOrder,
+            WrongQueue,
+            UnrecordedWait,
+            Progress,
+            Bounded,
+            Loss,
+            Refusal
         )
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fencepost::{
-    Effect, Error, EventId, Lease, Machine, Policy, Point, QueueId, Recorded, Reply, SlotId, Step, StreamId,
-    Synchronize, WaiterId, Waited,
+    Effect, Error, EventId, Lease, Machine, Point, Policy, QueueId, Recorded, Reply, SlotId, Step, StreamId,
+    Synchronize, Waited, WaiterId,
 };
 
 /// No call needs more effects than this, however many wakes a test has it deliver.

@@ -3,7 +3,7 @@
 
 use fencepost::{
     Canon, Command, Effect, Error, EventId, Gpu, Machine, Policy, Query, QueueId, Reply, Signal, Space, Step, StreamId,
-    Submit, Synchronize, TimedOut, WaiterId, Waited, Work,
+    Submit, Synchronize, TimedOut, Waited, WaiterId, Work,
 };
 
 use crate::host::{Host, Target, Until};
@@ -164,7 +164,10 @@ impl Protocol for Fencepost {
             Ok(Synchronize::Done) => Blocking::Done,
             Ok(Synchronize::Block { waiter, point }) => {
                 let semaphore = self.machine.timeline(point.stream).unwrap_or(0);
-                Blocking::Block { until: Until::Semaphore(Signal { semaphore, value: point.value }), token: token(waiter) }
+                Blocking::Block {
+                    until: Until::Semaphore(Signal { semaphore, value: point.value }),
+                    token: token(waiter),
+                }
             }
             Err(_) => Blocking::Failed,
         }
@@ -389,7 +392,8 @@ impl Fencepost {
             Effect::Begin { stream, lease, .. } => host.begin(lease.id(), self.queue(stream), lease.generation),
             Effect::Submit { stream, lease, value } => {
                 let semaphore = self.semaphore(stream);
-                let waits = self.machine.open_waits(stream).map(|(t, value)| Signal { semaphore: self.shared(t), value });
+                let waits =
+                    self.machine.open_waits(stream).map(|(t, value)| Signal { semaphore: self.shared(t), value });
                 let batch = Submit {
                     waits: waits.collect(),
                     buffer: lease.map(|l| l.id()),

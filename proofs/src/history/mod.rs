@@ -35,7 +35,11 @@ pub struct Row {
 
 /// Every row.
 pub const ROWS: [Row; 11] = [
-    Row { number: 1, protocol: "one VkEvent reset by the host, wait never submitted", source: "llama.cpp before PR 20518" },
+    Row {
+        number: 1,
+        protocol: "one VkEvent reset by the host, wait never submitted",
+        source: "llama.cpp before PR 20518",
+    },
     Row { number: 2, protocol: "the same with the wait submitted", source: "PR 20518, first fix" },
     Row { number: 3, protocol: "one VkEvent, reset in the queue before the set", source: "PR 20518, second try" },
     Row { number: 4, protocol: "pending and submitted lists, freed at synchronize", source: "PR 20518, third try" },
@@ -73,4 +77,3 @@ macro_rules! with_row {
         }
     }};
 }
-

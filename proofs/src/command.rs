@@ -1,0 +1,751 @@
+//! What the command line asks for, and how its answers are printed.
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use fencepost::{Family, Rule};
+use fencepost_proofs::explain::{self, Impossible};
+use fencepost_proofs::history::{Fencepost, ROWS};
+use fencepost_proofs::mutants::CASES;
+use fencepost_proofs::search::{self, Limits, Outcome, Pulse};
+use fencepost_proofs::setup::{Setup, Topology};
+use fencepost_proofs::table::{self, LINES, Part, TableRow};
+use fencepost_proofs::world::{Action, System};
+use fencepost_proofs::{engines, expected, with_row};
+use serde_json::{Value, json};
+
+/// The version of every JSON answer.
+const SCHEMA: u32 = 1;
+
+const EXHAUSTIVE: u8 = 0;
+const USAGE: u8 = 2;
+const NO_PROGRESS: u8 = 11;
+const SAFETY: u8 = 12;
+const VACUOUS: u8 = 20;
+const BOUNDED: u8 = 21;
+const SURVIVED: u8 = 22;
+const DIFFERS: u8 = 23;
+
+/// Checks GPU event protocols against the rules, exhaustively.
+#[derive(Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// How answers are printed
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 exhaustive and as expected, 2 usage, 11 no progress, 12 a safety rule is broken, \
+20 vacuous, 21 bounded or timed out, 22 a mutant survived, 23 counts differ from the pinned ones, 70 a bug of ours";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Search the whole table (the default), or one row of it, or one configuration of your own size
+    Check(Check),
+    /// Tell the shortest counterexample of a cell, in lanes
+    Explain {
+        /// The row, 1 to 11
+        row: u8,
+        /// The topology, or its first letters
+        topology: String,
+        /// The rule; without it, the one that is broken in the fewest steps
+        rule: Option<String>,
+        /// The CUDA-like family (rows 8 and 9)
+        #[arg(long)]
+        cuda: bool,
+    },
+    /// Take the steps of a trace, one by one, and judge them
+    Replay {
+        /// A file with one step a line, `-` for standard input, or the steps themselves separated by `;`
+        trace: String,
+        #[arg(long)]
+        row: u8,
+        #[arg(long, default_value = "one-stream")]
+        topology: String,
+        /// The CUDA-like family (rows 8 and 9)
+        #[arg(long)]
+        cuda: bool,
+        /// Take the steps on a mutant of row 10
+        #[arg(long)]
+        mutant: Option<String>,
+    },
+    /// Search every mutant of the machine until it is caught
+    Mutants,
+    /// List rows, topologies, rules and mutants
+    List,
+    /// Browse the states of a configuration with stateright's Explorer
+    Explore {
+        row: u8,
+        topology: String,
+        /// On which loopback port
+        #[arg(long, default_value_t = 3000)]
+        port: u16,
+    },
+}
+
+#[derive(Args, Default)]
+struct Check {
+    /// The row, 1 to 11; without it, all
+    row: Option<u8>,
+    /// The topology, or its first letters; without it, all
+    #[arg(long)]
+    topology: Option<String>,
+    /// The CUDA-like family (rows 8 and 9)
+    #[arg(long)]
+    cuda: bool,
+    /// Streams, 1 to 4: a configuration of your own
+    #[arg(long)]
+    streams: Option<u8>,
+    /// Queues, 1 to 4; streams are spread over them in turn
+    #[arg(long)]
+    queues: Option<u8>,
+    /// Host threads, 1 to 3
+    #[arg(long)]
+    threads: Option<u8>,
+    /// Events, 1 to 4
+    #[arg(long)]
+    events: Option<usize>,
+    /// Commands in one open command buffer, 1 to 8
+    #[arg(long)]
+    open: Option<usize>,
+    /// Batches of one stream that the host does not know to be done, 1 to 8
+    #[arg(long)]
+    in_flight: Option<usize>,
+    /// Commands in all, 1 to 16
+    #[arg(long)]
+    live: Option<usize>,
+    /// Stop after this many seconds; the verdict is then BOUNDED
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
+/// One search of a cell, with its result.
+struct Searched {
+    line: TableRow,
+    topology: Topology,
+    part: Part,
+    setup: Setup,
+    outcome: Outcome,
+}
+
+type Answer = Result<u8, String>;
+
+/// Carries out the command line.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let answer = match cli.command.unwrap_or_else(|| Command::Check(Check::default())) {
+        Command::Check(check) => self::check(&check, cli.format),
+        Command::Explain { row, topology, rule, cuda } => explain(row, &topology, rule.as_deref(), cuda, cli.format),
+        Command::Replay { trace, row, topology, cuda, mutant } => {
+            replay(&trace, row, &topology, cuda, mutant.as_deref(), cli.format)
+        }
+        Command::Mutants => mutants(cli.format),
+        Command::List => list(cli.format),
+        Command::Explore { row, topology, port } => explore(row, &topology, port),
+    };
+    ExitCode::from(answer.unwrap_or_else(|message| {
+        eprintln!("fencepost: {message}");
+        USAGE
+    }))
+}
+
+// Check ------------------------------------------------------------------------------------------
+
+fn check(check: &Check, format: Format) -> Answer {
+    let work = configurations(check)?;
+    let limits = check.seconds.map_or(Limits::NONE, |s| Limits { time: Duration::from_secs(s), ..Limits::NONE });
+    let results = search_all(&work, limits);
+    let own = [check.events, check.open, check.in_flight, check.live].iter().any(Option::is_some)
+        || check.streams.is_some()
+        || check.queues.is_some()
+        || check.threads.is_some();
+    let whole = check.row.is_none() && check.topology.is_none() && !own;
+    let verdict = Verdict::of(&results, whole, own);
+    match format {
+        Format::Json => {
+            let searches: Vec<Value> = results.iter().map(search_json).collect();
+            print_json(
+                &json!({ "schema": SCHEMA, "verdict": verdict.name, "exit": verdict.exit, "searches": searches }),
+            );
+        }
+        Format::Text => {
+            if own || results.len() < 8 {
+                results.iter().for_each(print_search);
+            } else {
+                print_table(&results);
+            }
+            print_totals(&results);
+            verdict.notes.iter().for_each(|note| println!("{note}"));
+            println!("{}", verdict.name);
+        }
+    }
+    Ok(verdict.exit)
+}
+
+fn configurations(check: &Check) -> Result<Vec<(TableRow, Topology, Part, Setup)>, String> {
+    if let Some(row) = check.row {
+        known_row(row)?;
+    }
+    let topology = check.topology.as_deref().map(known_topology).transpose()?;
+    let own_topology = own_topology(check)?;
+    if topology.is_some() && own_topology.is_some() {
+        return Err("--topology names streams and queues already: leave out --streams, --queues and --threads".into());
+    }
+    let family = if check.cuda { Family::Cuda } else { Family::Vulkan };
+    if check.cuda && !matches!(check.row, Some(8 | 9)) {
+        return Err("--cuda goes with row 8 or 9: the others are Vulkan protocols".into());
+    }
+    let sizes = [
+        ("--events", check.events, 4),
+        ("--open", check.open, 8),
+        ("--in-flight", check.in_flight, 8),
+        ("--live", check.live, 16),
+    ];
+    for (name, size, max) in sizes {
+        if size.is_some_and(|size| size == 0 || size > max) {
+            return Err(format!("{name} {} is out of range: 1 to {max}", size.unwrap_or(0)));
+        }
+    }
+    let own = own_topology.is_some() || sizes.iter().any(|(_, size, _)| size.is_some());
+    if own {
+        let row = check.row.ok_or("sizes of your own need a row: fencepost check ROW --events 2 ...")?;
+        let topology = own_topology.or(topology).unwrap_or(Topology::TwoStreamsOneQueue);
+        let line = TableRow { row, family };
+        let base = table::setups(line, topology);
+        let (part, mut setup) = base[0];
+        let bounds = &mut setup.bounds;
+        for (bound, size) in [
+            (&mut bounds.events, check.events),
+            (&mut bounds.open, check.open),
+            (&mut bounds.in_flight, check.in_flight),
+            (&mut bounds.live, check.live),
+        ] {
+            *bound = size.unwrap_or(*bound);
+        }
+        return Ok(vec![(line, topology, part, setup)]);
+    }
+    let lines =
+        LINES.into_iter().filter(|l| check.row.is_none_or(|row| row == l.row) && (!check.cuda || l.family == family));
+    let topologies = Topology::TABLE.into_iter().filter(move |t| topology.is_none_or(|wanted| wanted == *t));
+    let cells = lines.flat_map(|l| topologies.clone().map(move |t| (l, t)));
+    Ok(cells.flat_map(|(l, t)| table::setups(l, t).into_iter().map(move |(part, setup)| (l, t, part, setup))).collect())
+}
+
+fn own_topology(check: &Check) -> Result<Option<Topology>, String> {
+    if check.streams.is_none() && check.queues.is_none() && check.threads.is_none() {
+        return Ok(None);
+    }
+    let (streams, queues, threads) =
+        (check.streams.unwrap_or(2), check.queues.unwrap_or(1), check.threads.unwrap_or(1));
+    for (name, size, max) in [("--streams", streams, 4), ("--queues", queues, 4), ("--threads", threads, 3)] {
+        if size == 0 || size > max {
+            return Err(format!("{name} {size} is out of range: 1 to {max}"));
+        }
+    }
+    if queues > streams {
+        return Err(format!("--queues {queues} is out of range: at most one for each of the {streams} streams"));
+    }
+    Ok(Some(Topology::Custom { streams, queues, threads }))
+}
+
+/// Searches on two threads, the largest first, each search on one.
+fn search_all(work: &[(TableRow, Topology, Part, Setup)], limits: Limits) -> Vec<Searched> {
+    let mut order: Vec<usize> = (0..work.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(expected::unique_count(&work[*at].3)));
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Outcome>>> = work.iter().map(|_| Mutex::new(None)).collect();
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(work.len()).min(2);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let setup = work[*at].3;
+                    let name = setup.to_string();
+                    let outcome =
+                        with_row!(setup.row, system => search::run(&system, limits, |p| pulse(&name, p)), setup);
+                    if let Ok(mut result) = results[*at].lock() {
+                        *result = Some(outcome);
+                    }
+                }
+            });
+        }
+    });
+    clear_line();
+    let outcomes = results.into_iter().filter_map(|r| r.into_inner().ok().flatten());
+    work.iter()
+        .zip(outcomes)
+        .map(|(&(line, topology, part, setup), outcome)| Searched { line, topology, part, setup, outcome })
+        .collect()
+}
+
+/// One line on stderr, on a terminal only.
+fn pulse(name: &str, p: Pulse) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let rate = p.generated_count as f64 / p.elapsed.as_secs_f64().max(1e-3) / 1e3;
+    eprint!(
+        "\r\x1b[K{name}: depth {} unique {} generated {} frontier {} {rate:.0} k/s {:.1} s {} MB",
+        p.depth,
+        p.unique_count,
+        p.generated_count,
+        p.frontier_count,
+        p.elapsed.as_secs_f64(),
+        p.bytes >> 20
+    );
+    let _ = std::io::stderr().flush();
+}
+
+fn clear_line() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// What all searches together say.
+struct Verdict {
+    name: &'static str,
+    exit: u8,
+    notes: Vec<String>,
+}
+
+impl Verdict {
+    /// A table is as expected if every search is as it is pinned; a search of one's own, if nothing is broken.
+    fn of(results: &[Searched], whole: bool, own: bool) -> Verdict {
+        let mut notes = Vec::new();
+        let cut = results.iter().filter(|r| !r.outcome.exhaustive).count();
+        if cut > 0 {
+            notes.push(format!("{cut} searches were stopped before their end: what they did not find proves nothing"));
+            return Verdict { name: "BOUNDED", exit: BOUNDED, notes };
+        }
+        for r in results {
+            let missing: Vec<&str> =
+                table::kinds(&r.setup).into_iter().filter(|kind| !r.outcome.fired.contains(kind)).collect();
+            if r.outcome.findings.is_empty() && !missing.is_empty() {
+                notes.push(format!("{}: never happened: {}", r.setup, missing.join(", ")));
+            }
+        }
+        let seen = results.iter().fold(0, |seen, r| seen | r.outcome.seen);
+        let silent = Rule::ALL.iter().enumerate().filter(|(bit, _)| whole && seen >> bit & 1 == 0);
+        notes.extend(silent.map(|(_, rule)| format!("{}: its condition never arose", rule.name())));
+        if !notes.is_empty() {
+            return Verdict { name: "VACUOUS", exit: VACUOUS, notes };
+        }
+        if own {
+            let broken =
+                |rule: &dyn Fn(Rule) -> bool| results.iter().flat_map(|r| &r.outcome.findings).any(|f| rule(f.rule));
+            return if broken(&|rule| rule != Rule::Progress) {
+                Verdict { name: "BROKEN", exit: SAFETY, notes }
+            } else if broken(&|rule| rule == Rule::Progress) {
+                Verdict { name: "NO PROGRESS", exit: NO_PROGRESS, notes }
+            } else {
+                Verdict { name: "EXHAUSTIVE", exit: EXHAUSTIVE, notes }
+            };
+        }
+        let differs = results.iter().filter_map(|r| expected::difference(&r.setup, &r.outcome));
+        notes.extend(differs);
+        if notes.is_empty() {
+            return Verdict { name: "EXHAUSTIVE", exit: EXHAUSTIVE, notes };
+        }
+        // A row that holds and was found broken is worse than a count that moved.
+        let new = |r: &&Searched| r.line.row >= 10 && !r.outcome.findings.is_empty();
+        let exit = match results.iter().find(new).map(|r| r.outcome.findings[0].rule) {
+            None => DIFFERS,
+            Some(Rule::Progress) => NO_PROGRESS,
+            Some(_) => SAFETY,
+        };
+        Verdict { name: "DIFFERS", exit, notes }
+    }
+}
+
+fn print_table(results: &[Searched]) {
+    let lines = LINES.into_iter().filter(|line| results.iter().any(|r| r.line == *line));
+    let columns: Vec<Topology> =
+        Topology::TABLE.into_iter().filter(|t| results.iter().any(|r| r.topology == *t)).collect();
+    let mut rows: Vec<Vec<Vec<String>>> = Vec::new();
+    for line in lines {
+        let row = &ROWS[usize::from(line.row) - 1];
+        let family = if line.family == Family::Cuda { " (CUDA-like)" } else { "" };
+        let carried = if matches!(line.row, 8 | 9) && family.is_empty() { " (carried to Vulkan)" } else { "" };
+        let mut cells = vec![
+            vec![line.row.to_string()],
+            vec![format!("{}{family}{carried}", row.protocol), format!("  {}", row.source)],
+        ];
+        for column in &columns {
+            let here = results.iter().filter(|r| r.line == line && r.topology == *column);
+            cells.push(cell(here.clone().filter(|r| r.part == Part::Main).collect()));
+        }
+        let destroy: Vec<&Searched> = results.iter().filter(|r| r.line == line && r.part == Part::Destroy).collect();
+        cells.push(if destroy.is_empty() {
+            vec![if line.row >= 8 { "in all" } else { "" }.into()]
+        } else {
+            cell(destroy)
+        });
+        rows.push(cells);
+    }
+    let mut head = vec![vec!["row".to_string()], vec!["protocol".to_string()]];
+    head.extend(columns.iter().map(|t| vec![t.name()]));
+    head.push(vec!["one-stream, destroy".into()]);
+    rows.insert(0, head);
+    let count = rows[0].len();
+    let widths: Vec<usize> =
+        (0..count).map(|c| rows.iter().flat_map(|r| &r[c]).map(String::len).max().unwrap_or(0)).collect();
+    for (at, row) in rows.iter().enumerate() {
+        for line in 0..row.iter().map(Vec::len).max().unwrap_or(0) {
+            let texts =
+                row.iter().zip(&widths).map(|(cell, w)| format!("{:<w$}", cell.get(line).map_or("", String::as_str)));
+            println!("{}", texts.collect::<Vec<_>>().join("  ").trim_end());
+        }
+        if at == 0 {
+            println!("{}", "-".repeat(widths.iter().sum::<usize>() + 2 * (count - 1)));
+        }
+    }
+    println!("\nA number is the length of the shortest counterexample; fencepost explain ROW TOPOLOGY RULE tells it.");
+}
+
+/// The rules broken in a cell, with the fewest steps each.
+fn cell(results: Vec<&Searched>) -> Vec<String> {
+    let shortest = |rule: Rule| {
+        let findings = results.iter().flat_map(|r| &r.outcome.findings).filter(|f| f.rule == rule);
+        findings.map(|f| f.path.len()).min().map(|length| format!("{} {length}", rule.name()))
+    };
+    let broken: Vec<String> = Rule::ALL.into_iter().filter_map(shortest).collect();
+    if !broken.is_empty() || results.is_empty() {
+        return broken;
+    }
+    let exhaustive = results.iter().all(|r| r.outcome.exhaustive);
+    vec![if exhaustive { "holds".into() } else { "BOUNDED".into() }]
+}
+
+fn print_search(r: &Searched) {
+    let Outcome { unique_count, generated_count, depth, elapsed, bytes, .. } = r.outcome;
+    let rate = generated_count as f64 / elapsed.as_secs_f64().max(1e-6);
+    println!(
+        "{}\n  unique {unique_count}, generated {generated_count}, depth {depth}, {:.2} s, {:.0} k/s, {} bytes a state{}",
+        r.setup,
+        elapsed.as_secs_f64(),
+        rate / 1e3,
+        bytes / unique_count,
+        if r.outcome.exhaustive { ", exhaustive" } else { ", BOUNDED" }
+    );
+    for finding in &r.outcome.findings {
+        println!("  {} in {} steps: {}", finding.rule.name(), finding.path.len(), explain::script(&finding.path));
+    }
+    if r.outcome.findings.is_empty() {
+        println!("  holds");
+    }
+}
+
+fn print_totals(results: &[Searched]) {
+    let sum = |of: &dyn Fn(&Outcome) -> f64| results.iter().map(|r| of(&r.outcome)).sum::<f64>();
+    let generated = sum(&|o| o.generated_count as f64);
+    let seconds = sum(&|o| o.elapsed.as_secs_f64());
+    println!(
+        "{} searches: {} states, {} generated, {:.1} s of one core, {:.0} k generated/s, peak {} MB",
+        results.len(),
+        sum(&|o| o.unique_count as f64),
+        generated,
+        seconds,
+        generated / seconds.max(1e-6) / 1e3,
+        peak_memory().map_or("?".into(), |kib| (kib >> 10).to_string())
+    );
+    let measured = |r: &&Searched| r.line.row == 10 && r.topology == Topology::TwoStreamsOneQueue;
+    if let Some(r) = results.iter().find(measured) {
+        let rate = r.outcome.generated_count as f64 / r.outcome.elapsed.as_secs_f64().max(1e-6);
+        println!(
+            "{}: {:.0} k generated/s on one core, {} bytes for each unique state",
+            r.setup,
+            rate / 1e3,
+            r.outcome.bytes / r.outcome.unique_count
+        );
+    }
+    println!(
+        "Fairness assumed for progress: a device step or a thread's return that stays possible is taken sooner or later."
+    );
+}
+
+/// The process's peak resident memory in KiB, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn search_json(r: &Searched) -> Value {
+    let o = &r.outcome;
+    let findings: Vec<Value> = o.findings.iter().map(|f| finding_json(f.rule, &f.path)).collect();
+    json!({
+        "row": r.line.row,
+        "family": family_name(r.line.family),
+        "topology": r.topology.name(),
+        "configuration": r.setup.to_string(),
+        "exhaustive": o.exhaustive,
+        "unique": o.unique_count,
+        "generated": o.generated_count,
+        "depth": o.depth,
+        "seconds": o.elapsed.as_secs_f64(),
+        "bytes": o.bytes,
+        "findings": findings,
+    })
+}
+
+fn finding_json(rule: Rule, path: &[Action]) -> Value {
+    json!({ "rule": rule.name(), "length": path.len(), "steps": path.iter().map(ToString::to_string).collect::<Vec<_>>() })
+}
+
+fn print_json(value: &Value) {
+    println!("{value:#}");
+}
+
+// Explain, replay --------------------------------------------------------------------------------
+
+fn explain(row: u8, topology: &str, rule: Option<&str>, cuda: bool, format: Format) -> Answer {
+    known_row(row)?;
+    let topology = known_topology(topology)?;
+    let rule = rule.map(known_rule).transpose()?;
+    let line = known_line(row, cuda)?;
+    let mut best: Option<(Setup, search::Finding)> = None;
+    let work: Vec<_> = table::setups(line, topology).into_iter().map(|(part, s)| (line, topology, part, s)).collect();
+    for r in search_all(&work, Limits::NONE) {
+        for finding in r.outcome.findings {
+            // The cell's own verdict comes before what destroying adds.
+            let wanted = rule.map_or(r.part == Part::Main, |rule| rule == finding.rule);
+            if wanted && best.as_ref().is_none_or(|(_, b)| finding.path.len() < b.path.len()) {
+                best = Some((r.setup, finding));
+            }
+        }
+    }
+    let Some((setup, finding)) = best else {
+        let what = rule.map_or("every rule".to_string(), |rule| rule.name().to_string());
+        match format {
+            Format::Json => {
+                print_json(&json!({ "schema": SCHEMA, "row": row, "topology": topology.name(), "finding": null }))
+            }
+            Format::Text => println!("row {row} {}: {what} holds; there is nothing to explain", topology.name()),
+        }
+        return Ok(EXHAUSTIVE);
+    };
+    let story =
+        with_row!(setup.row, system => explain::tell(&system, &finding.path), setup).map_err(|i| impossible(&i))?;
+    let family = if cuda { " --cuda" } else { "" };
+    let again = format!(
+        "fencepost replay '{}' --row {row} --topology {}{family}",
+        explain::script(&finding.path),
+        topology.name()
+    );
+    match format {
+        Format::Json => print_json(&json!({
+            "schema": SCHEMA,
+            "row": row,
+            "topology": topology.name(),
+            "configuration": setup.to_string(),
+            "finding": finding_json(finding.rule, &finding.path),
+            "replay": again,
+        })),
+        Format::Text => {
+            println!("{setup}: {} in {} steps\n", finding.rule.name(), finding.path.len());
+            println!("{}\n{again}", explain::lanes(&setup, &story));
+        }
+    }
+    Ok(broken_exit(Some(finding.rule)))
+}
+
+fn replay(trace: &str, row: u8, topology: &str, cuda: bool, mutant: Option<&str>, format: Format) -> Answer {
+    known_row(row)?;
+    let topology = known_topology(topology)?;
+    let line = known_line(row, cuda)?;
+    let mut setup = table::setups(line, topology)[0].1;
+    if let Some(name) = mutant {
+        let case = CASES.iter().find(|c| c.name == name);
+        let case = case.ok_or_else(|| format!("no mutant is called {name:?}; fencepost list names them"))?;
+        setup = case.setup();
+        if row != setup.row || topology != setup.topology {
+            return Err(format!("{name} is a mutant of row {} on {}", setup.row, setup.topology.name()));
+        }
+    }
+    let text = read_trace(trace)?;
+    let mut path = Vec::new();
+    for (at, step) in text.split([';', '\n']).map(str::trim).enumerate() {
+        if !step.is_empty() && !step.starts_with('#') {
+            path.push(step.parse::<Action>().map_err(|error| format!("step {} of the trace: {error}", at + 1))?);
+        }
+    }
+    // A replay is bounded by its own steps alone.
+    setup.bounds =
+        fencepost_proofs::setup::Bounds { open: 64, in_flight: 64, live: 64, slots: usize::MAX, ..setup.bounds };
+    setup.bounds.events = path.iter().filter_map(|a| a.event()).max().map_or(1, |e| e + 1);
+    if setup.bounds.events > 4 {
+        return Err(format!("event E{} is out of range: E0 to E3", setup.bounds.events - 1));
+    }
+    setup.calls = fencepost_proofs::setup::Calls {
+        synchronize: true,
+        synchronize_stream: true,
+        destroy: true,
+        renew_stream: true,
+        refuse: true,
+        lose: true,
+        time_out: true,
+    };
+    let story = with_row!(setup.row, system => explain::tell(&system, &path), setup).map_err(|i| impossible(&i))?;
+    match format {
+        Format::Json => print_json(&json!({
+            "schema": SCHEMA,
+            "row": row,
+            "topology": topology.name(),
+            "steps": path.len(),
+            "broken": story.broken.map(Rule::name),
+        })),
+        Format::Text => {
+            println!("{}", explain::lanes(&setup, &story));
+            println!("{}", story.broken.map_or("no rule is broken".into(), |rule| format!("BROKEN {}", rule.name())));
+        }
+    }
+    Ok(broken_exit(story.broken))
+}
+
+fn read_trace(trace: &str) -> Result<String, String> {
+    if trace == "-" {
+        return std::io::read_to_string(std::io::stdin()).map_err(|e| format!("standard input cannot be read: {e}"));
+    }
+    match std::fs::read_to_string(trace) {
+        Ok(text) => Ok(text),
+        Err(_) if trace.contains([';', ' ']) => Ok(trace.into()),
+        Err(e) => Err(format!(
+            "the trace {trace:?} cannot be read ({e}), and is no list of steps like 'record E0 S0; flush S0'"
+        )),
+    }
+}
+
+fn impossible(i: &Impossible) -> String {
+    format!(
+        "step {} of the trace, '{}', is not possible there; possible are: {}",
+        i.step,
+        i.action,
+        i.possible.join(", ")
+    )
+}
+
+const fn broken_exit(rule: Option<Rule>) -> u8 {
+    match rule {
+        None => EXHAUSTIVE,
+        Some(Rule::Progress) => NO_PROGRESS,
+        Some(_) => SAFETY,
+    }
+}
+
+// Mutants, list, explore -------------------------------------------------------------------------
+
+fn mutants(format: Format) -> Answer {
+    let mut survivors = 0;
+    let mut answers = Vec::new();
+    let width = CASES.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    for case in CASES {
+        let setup = case.setup();
+        let system = System::<Fencepost>::new(setup);
+        let limits = Limits { first_finding: true, ..Limits::NONE };
+        let outcome = search::run(&system, limits, |p| pulse(case.name, p));
+        clear_line();
+        let caught = outcome.findings.iter().find(|f| f.rule == case.rule);
+        survivors += usize::from(caught.is_none());
+        match (format, caught) {
+            (Format::Json, _) => answers.push(json!({
+                "name": case.name,
+                "rule": case.rule.name(),
+                "caught": caught.is_some(),
+                "finding": caught.map(|f| finding_json(f.rule, &f.path)),
+                "configuration": setup.to_string(),
+            })),
+            (Format::Text, Some(f)) => println!("{:<width$}  {} {}", case.name, f.rule.name(), f.path.len()),
+            (Format::Text, None) => println!("{:<width$}  SURVIVED {}", case.name, case.rule.name()),
+        }
+    }
+    match format {
+        Format::Json => print_json(&json!({ "schema": SCHEMA, "survivors": survivors, "mutants": answers })),
+        Format::Text => println!("{} mutants, {} caught, {survivors} survived", CASES.len(), CASES.len() - survivors),
+    }
+    Ok(if survivors == 0 { EXHAUSTIVE } else { SURVIVED })
+}
+
+fn list(format: Format) -> Answer {
+    if format == Format::Json {
+        let rows: Vec<Value> =
+            ROWS.iter().map(|r| json!({ "row": r.number, "protocol": r.protocol, "source": r.source })).collect();
+        print_json(&json!({
+            "schema": SCHEMA,
+            "rows": rows,
+            "topologies": Topology::TABLE.map(Topology::name),
+            "rules": Rule::ALL.map(Rule::name),
+            "mutants": CASES.iter().map(|c| c.name).collect::<Vec<_>>(),
+        }));
+        return Ok(EXHAUSTIVE);
+    }
+    println!("rows");
+    ROWS.iter().for_each(|r| println!("  {:>2}  {} ({})", r.number, r.protocol, r.source));
+    println!("topologies");
+    Topology::TABLE.iter().for_each(|t| println!("  {}", t.name()));
+    println!("rules");
+    Rule::ALL.iter().for_each(|r| println!("  {:<18}  broken: {}", r.name(), r.matters()));
+    println!("mutants");
+    CASES.iter().for_each(|c| println!("  {} ({})", c.name, c.rule.name()));
+    Ok(EXHAUSTIVE)
+}
+
+fn explore(row: u8, topology: &str, port: u16) -> Answer {
+    known_row(row)?;
+    let topology = known_topology(topology)?;
+    let setup = table::setups(known_line(row, false)?, topology)[0].1;
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    println!("{setup}: http://{address}");
+    with_row!(setup.row, system => engines::explore(system, address), setup);
+    Ok(EXHAUSTIVE)
+}
+
+// Names ------------------------------------------------------------------------------------------
+
+fn known_row(row: u8) -> Result<(), String> {
+    if (1..=11).contains(&row) { Ok(()) } else { Err(format!("row {row} does not exist: rows are 1 to 11")) }
+}
+
+fn known_line(row: u8, cuda: bool) -> Result<TableRow, String> {
+    if cuda && !matches!(row, 8 | 9) {
+        return Err("--cuda goes with row 8 or 9: the others are Vulkan protocols".into());
+    }
+    Ok(TableRow { row, family: if cuda { Family::Cuda } else { Family::Vulkan } })
+}
+
+fn known_topology(name: &str) -> Result<Topology, String> {
+    let all = Topology::TABLE.map(Topology::name);
+    let mut hits = Topology::TABLE.into_iter().filter(|t| !name.is_empty() && t.name().starts_with(name));
+    match (hits.next(), hits.next()) {
+        (Some(topology), None) => Ok(topology),
+        _ => Err(format!("{name:?} names no single topology: {}", all.join(", "))),
+    }
+}
+
+fn known_rule(name: &str) -> Result<Rule, String> {
+    let names = Rule::ALL.map(Rule::name).join(", ");
+    Rule::ALL.into_iter().find(|r| r.name() == name).ok_or_else(|| format!("{name:?} is no rule: {names}"))
+}
+
+const fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::Vulkan => "vulkan",
+        Family::Cuda => "cuda",
+    }
+}
