@@ -1,4 +1,4 @@
-//! A counterexample as a story: one column for each host thread and queue, one block for each step.
+//! A counterexample as a story: one column for each host thread, stream (what goes into its open batch) and queue, one block for each step.
 
 use fencepost::Rule;
 
@@ -53,9 +53,11 @@ pub fn tell<P: Protocol>(system: &System<P>, path: &[Action]) -> Result<Story, I
 /// The story in lanes.
 pub fn lanes(setup: &Setup, story: &Story) -> String {
     let mut lanes: Vec<Lane> = (0..setup.topology.thread_count()).map(Lane::Host).collect();
+    lanes.extend((0..setup.topology.streams().len()).map(Lane::Stream));
     lanes.extend((0..setup.topology.queue_count()).map(|q| Lane::Queue(q as u32)));
     let title = |lane: &Lane| match lane {
         Lane::Host(thread) => format!("host {thread}"),
+        Lane::Stream(stream) => format!("stream {stream}"),
         Lane::Queue(queue) => format!("queue {queue}"),
     };
     let width = |lane: &Lane| {

@@ -1,5 +1,7 @@
 //! The host's side of a step: driver calls, each judged before it takes effect.
 
+use std::fmt;
+
 use fencepost::{
     BufferId, Command, DeviceEvent, FenceId, Ghost, Gpu, Occurrence, QueueId, Reply, Rule, Signal, Submit,
 };
@@ -25,6 +27,17 @@ impl Until {
             Until::Fence(fence) => gpu.fence(fence),
             Until::Native { event, set } => gpu.recording_done(event, set),
             Until::Never => false,
+        }
+    }
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Until::Semaphore(s) => write!(f, "T{}>={}", s.semaphore, s.value),
+            Until::Fence(fence) => write!(f, "F{fence}"),
+            Until::Native { event, set } => write!(f, "V{event} is set (set {set})"),
+            Until::Never => write!(f, "nothing"),
         }
     }
 }
@@ -72,6 +85,8 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     Host(usize),
+    /// What goes into the stream's open batch.
+    Stream(usize),
     Queue(QueueId),
 }
 
@@ -86,6 +101,8 @@ pub struct Host<'a> {
     /// Which refusable call of this step the driver refuses, counted from 1.
     pub refuse_at: u8,
     pub refusable: u8,
+    /// The stream that the call is about.
+    pub stream: usize,
     /// The thread that is back from the driver in this step.
     pub returning: Option<usize>,
     pub story: Option<&'a mut Vec<Line>>,
@@ -151,7 +168,7 @@ impl Host<'_> {
         if self.gpu.open_lease(buffer).is_some() {
             self.gpu.record(buffer, command);
         }
-        self.note(Lane::Queue(queue), || format!("open b{buffer}: {}", command_text(command)));
+        self.note(Lane::Stream(self.stream), || format!("b{buffer}: {}", command_text(command)));
     }
 
     pub fn submit(&mut self, queue: QueueId, batch: &Submit) -> Reply {

@@ -406,7 +406,8 @@ impl<P: Protocol> System<P> {
     pub fn take(&self, world: &mut World<P>, action: Action, story: Option<&mut Vec<Line>>) -> bool {
         world.seen = 0;
         let World { protocol, gpu, ghost, threads, broken, seen } = world;
-        let mut host = Host { gpu, ghost, threads, broken, seen, refuse_at: 0, refusable: 0, returning: None, story };
+        let mut host =
+            Host { gpu, ghost, threads, broken, seen, refuse_at: 0, refusable: 0, stream: 0, returning: None, story };
         if !self.carry_out(protocol, &mut host, action) || host.refuse_at > host.refusable {
             return false;
         }
@@ -416,7 +417,16 @@ impl<P: Protocol> System<P> {
     }
 
     fn carry_out(&self, protocol: &mut P, host: &mut Host, action: Action) -> bool {
-        host.note(Lane::Host(0), || action.to_string());
+        if let Action::Work { stream, .. } | Action::Record { stream, .. } | Action::Wait { stream, .. } = action {
+            host.stream = stream;
+        }
+        match action {
+            Action::Device(_) => {}
+            Action::Return { thread } | Action::Register { thread } | Action::TimeOut { thread } => {
+                host.note(Lane::Host(thread), || action.to_string());
+            }
+            _ => host.note(Lane::Host(0), || action.to_string()),
+        }
         match action {
             Action::Work { stream, part, kind, refuse } => {
                 host.refuse_at = refuse;
@@ -552,7 +562,7 @@ impl<P: Protocol> System<P> {
                 } else {
                     Thread::Blocked { target, until, token, covers }
                 };
-                host.note(Lane::Host(thread), || format!("blocks until {until:?}"));
+                host.note(Lane::Host(thread), || format!("blocks until {until}"));
             }
             Blocking::Failed => return host.refuse_at > 0 || host.gpu.is_lost(),
         }
