@@ -16,7 +16,7 @@
 //! leaves both alone.
 //!
 //! A step is either *eager* or a choice. Eager steps only enable others: a batch that starts, a
-//! command that begins, a barrier that has nothing before it, a batch whose last command has
+//! command that begins, a barrier that has nothing before it, untracked work that ends, a batch whose last command has
 //! ended. Taking them at once loses no behaviour: they disable no other step, and sooner is the worst case
 //! for every rule but `batch_reuse`, where the batch's own commands, whose end is a choice, keep it
 //! in flight as well. What the host knows of them stays a choice: it has to read the

@@ -31,13 +31,15 @@ guards! {
     WaitsAloneAreSubmitted,
     /// A wait covers a stream's transfer companion too (`lost_wait`).
     WaitCoversCompanion,
-    /// A recording covers a stream's transfer companion too (`lost_wait`).
+    /// A recording covers a stream's transfer companion too (`early_completion`).
     RecordCoversCompanion,
     /// A wait whose slot or buffer was refused still orders, by other means (`refusal`).
     FallbackKeepsOrder,
     /// A recording in another stream's open batch has that batch submitted first (`progress`).
     FlushBeforeWait,
-    /// A wait on another queue's point goes into a batch that has no commands yet (`progress`).
+    /// A wait on another queue's point goes into a batch that has no commands yet: without, commands
+    /// issued before the wait are held back by it. Alone it is about speed; with `FlushBeforeWait` gone too,
+    /// two open batches wait for each other (`progress`).
     SplitBeforeWait,
     /// A slot is waited on only from the queue that sets it (`wrong_queue`).
     SlotsStayOnQueue,
@@ -45,11 +47,11 @@ guards! {
     PointHoldsBuffers,
     /// A refused submit consumes no value (`progress`).
     RefusedSubmitKeepsValue,
-    /// A refused submit leaves the batch open, with all it holds (`lost_wait`).
+    /// A refused submit leaves the batch open, with all it holds (`refusal`).
     RefusedSubmitKeepsBatch,
     /// The highest value reported wins, not the last (`timeline_order`).
     ReachedNeverGoesBack,
-    /// A counter beyond the newest promise is a lost device, not progress (`early_completion`).
+    /// A counter beyond the newest promise is a lost device, not progress (`loss`).
     ReachedWithinPromise,
     /// A waiter is registered only if its point has not passed, in one step (`progress`).
     RegisterChecks,
@@ -65,7 +67,7 @@ guards! {
     PointTriggersSlots,
     /// An event never recorded orders nothing and succeeds (`unrecorded_wait`).
     UnrecordedIsNoOp,
-    /// A destroyed stream submits what it holds, and its points stay known until they pass (`progress`).
+    /// A destroyed stream submits what it holds, and its points stay known until they pass (`early_completion`).
     ClosedStreamDrains,
 }
 

@@ -131,7 +131,7 @@ fn write<P: Protocol>(system: &System<P>, world: &World<P>, order: &Order, c: &m
     }
 }
 
-/// Threads are alike: seven bytes each, in any order.
+/// Threads are alike: records of one width, in any order.
 fn write_threads<P: Protocol>(protocol: &P, threads: &[Thread], order: &Order, c: &mut Canon) {
     let start = c.bytes().len();
     for thread in threads {

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fencepost::{Family, Rule};
+use fencepost_proofs::action::Action;
 use fencepost_proofs::explain::{self, Impossible};
 use fencepost_proofs::history::{Fencepost, ROWS};
 use fencepost_proofs::mutants::CASES;
 use fencepost_proofs::search::{self, Limits, Outcome, Pulse};
 use fencepost_proofs::setup::{Setup, Topology};
 use fencepost_proofs::table::{self, LINES, Part, TableRow};
-use fencepost_proofs::world::{Action, System};
+use fencepost_proofs::world::System;
 use fencepost_proofs::{engines, expected, with_row};
 use serde_json::{Value, json};
 

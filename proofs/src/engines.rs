@@ -8,8 +8,9 @@
 use fencepost::Rule;
 use stateright::{Checker, Model};
 
+use crate::action::Action;
 use crate::protocol::Protocol;
-use crate::world::{Action, System};
+use crate::world::System;
 
 /// What stateright found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,11 @@
 
 use fencepost::Rule;
 
+use crate::action::Action;
 use crate::host::{Lane, Line};
 use crate::protocol::Protocol;
 use crate::setup::Setup;
-use crate::world::{Action, System};
+use crate::world::System;
 
 /// A way through a system, told.
 #[derive(Clone, Debug)]

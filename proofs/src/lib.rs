@@ -5,6 +5,7 @@
 //! command `fencepost` is a thin layer over these.
 #![allow(missing_docs)] // Names here are a command's inside, not an interface; those that need words have them.
 
+pub mod action;
 pub mod canonical;
 pub mod engines;
 pub mod expected;

@@ -98,6 +98,7 @@ pub const CASES: &[Case] = &[
     guard("publish_takes_the_last_value", &[Guard::ReachedNeverGoesBack], TwoThreads, BLOCKS, Rule::TimelineOrder),
     guard("counter_beyond_the_promise_believed", &[Guard::ReachedWithinPromise], TwoThreads, LOSES, Rule::Loss),
     habit("check_then_register_without_the_lock", Mutant::CheckThenRegister, TwoThreads, BLOCKS, Rule::Progress),
+    guard("registers_without_checking", &[Guard::RegisterChecks], TwoThreads, BLOCKS, Rule::Progress),
     guard("pushed_free_before_its_frontier", &[Guard::FrontierHoldsSlots], OneStream, PLAIN, Rule::ReuseWhileWaited),
     guard("wait_submitted_ahead_of_its_signal", &[Guard::FlushBeforeWait], TwoStreams, PLAIN, Rule::Progress),
     guard("loss_wakes_a_waiter_twice", &[Guard::WokenOnce], OneStream, LOSES, Rule::Loss),

@@ -101,7 +101,7 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
     fn write(&self, gpu: &Gpu, order: &Order, c: &mut Canon);
     /// Writes what is left once the device has named what it holds.
     fn write_rest(&self, _c: &mut Canon) {}
-    /// Writes what a blocked thread waits for, in at most three bytes.
+    /// Writes what a blocked thread waits for, in at most five bytes.
     fn write_until(&self, until: Until, token: u64, c: &mut Canon);
 }
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use fencepost::Rule;
 use hashbrown::HashTable;
 
+use crate::action::Action;
 use crate::canonical;
 use crate::protocol::Protocol;
-use crate::world::{Action, System, World};
+use crate::world::{System, World};
 
 /// Where a search stops before its end.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,7 @@ impl Graph {
         self.ends.push(self.forms.len() as u64);
         self.parents.push(parent);
         self.steps.push(step);
-        if id as usize % 64 == 0 {
+        if id.is_multiple_of(64) {
             self.quiescent.push(0);
         }
         (id, true)

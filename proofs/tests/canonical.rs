@@ -26,9 +26,8 @@ const FURTHER_MAX: u8 = 3;
 fn worlds_of_one_form_go_on_alike() {
     let cells = LINES.into_iter().flat_map(|line| Topology::TABLE.map(|topology| table::setups(line, topology)));
     let setups: Vec<Setup> = cells.flatten().map(|(_, setup)| setup).collect();
-    let checks = common::on_two_threads(&setups, |setup| {
-        with_row!(setup.row, system => Merges::new(&system).explore(), *setup)
-    });
+    let checks =
+        common::on_two_threads(&setups, |setup| with_row!(setup.row, system => Merges::new(&system).explore(), *setup));
     let mut faults = String::new();
     for row in 1..=11 {
         let of_row = || setups.iter().zip(&checks).filter(|(setup, _)| setup.row == row).map(|(_, check)| check);
@@ -94,7 +93,8 @@ impl<'a, P: Protocol> Merges<'a, P> {
                 let ways = [self.path(*first), self.path(way)];
                 let length = ways.iter().map(Vec::len).sum();
                 if fault.as_ref().is_none_or(|(shortest, _)| length < *shortest) {
-                    let kinds = |a: &BTreeSet<(&'static str, usize)>, b| -> Vec<_> { a.difference(b).copied().collect() };
+                    let kinds =
+                        |a: &BTreeSet<(&'static str, usize)>, b| -> Vec<_> { a.difference(b).copied().collect() };
                     let [a, b] = ways.map(|way| fencepost_proofs::explain::script(&way));
                     let only = format!("first only {:?}, second only {:?}", kinds(its, &next), kinds(&next, its));
                     fault = Some((length, format!("{}:\n  {a}\n  {b}\n  {only}\n", self.system.setup)));
@@ -190,7 +190,9 @@ fn walk_in_step<P: Protocol>(
     let rounds: Vec<Action> = (0..2).flat_map(|_| round(system, &mut plain)).collect();
     rounds.iter().for_each(|action| assert!(system.take(&mut other, rename.action(*action), None)));
     for _ in 0..earlier {
-        round(system, &mut plain.clone()).into_iter().for_each(|a| assert!(system.take(&mut other, rename.action(a), None)));
+        round(system, &mut plain.clone())
+            .into_iter()
+            .for_each(|a| assert!(system.take(&mut other, rename.action(a), None)));
     }
     prop_assert_eq!(common::form(system, &plain), common::form(system, &other), "{} rounds later", earlier);
 

@@ -185,7 +185,6 @@ impl Contexts {
         self.all[pointer.stream].pool[pointer.index].use_counter
     }
 
-    /// The name of the stream's transfer timeline.
     fn write(&self, order: &Order, gpu: &Gpu, pointed: impl Fn(usize, usize) -> bool, c: &mut Canon) {
         for s in &order.streams {
             let Context { queue: _, pool, open, fence: _, submit_pending, transfer } = &self.all[*s];
@@ -317,10 +316,17 @@ impl<E: Events> Protocol for Ggml<E> {
             Target::Stream(stream) => {
                 self.flush(host, stream);
                 let context = &mut self.contexts.all[stream];
-                std::mem::take(&mut context.submit_pending).then(|| {
+                // Copies that no compute batch waits for yet are waited for by the fence's own submission.
+                let unwaited = context.transfer.as_mut().filter(|t| t.last_submitted < t.value);
+                let copies = unwaited.map(|t| {
+                    t.last_submitted = t.value;
+                    Signal { semaphore: t.semaphore, value: t.value }
+                });
+                (std::mem::take(&mut context.submit_pending) || copies.is_some()).then(|| {
                     host.reset_fence(context.fence);
+                    let waits = copies.into_iter().collect();
                     let fence = Some(context.fence);
-                    host.submit(context.queue, &Submit { fence, ..Submit::default() });
+                    host.submit(context.queue, &Submit { waits, fence, ..Submit::default() });
                     Until::Fence(context.fence)
                 })
             }
@@ -335,14 +341,18 @@ impl<E: Events> Protocol for Ggml<E> {
             Target::Event(event) => self.events.synchronized(&mut self.contexts, host, event),
             Target::Stream(stream) => {
                 // vkResetCommandPool: every buffer of the context, whoever thinks he has it.
-                let pool = &mut self.contexts.all[stream].pool;
-                for (index, buffer) in pool.iter_mut().enumerate() {
-                    let id = buffer_id(stream, 0, index);
-                    if host.gpu.in_flight(id) || host.gpu.open_lease(id).is_some() {
-                        host.reset_buffer(id, buffer.use_counter);
+                let context = &mut self.contexts.all[stream];
+                let pools = [Some((0, &mut context.pool)), context.transfer.as_mut().map(|t| (1, &mut t.pool))];
+                for (part, pool) in pools.into_iter().flatten() {
+                    for (index, buffer) in pool.iter_mut().enumerate() {
+                        let id = buffer_id(stream, part, index);
+                        if host.gpu.in_flight(id) || host.gpu.open_lease(id).is_some() {
+                            host.reset_buffer(id, buffer.use_counter);
+                        }
+                        buffer.in_use = false;
                     }
-                    buffer.in_use = false;
                 }
+                self.contexts.all[stream].transfer.iter_mut().for_each(|t| t.open = None);
                 self.contexts.all[stream].open = None;
             }
         }

@@ -1,8 +1,8 @@
 //! Row 5: several VkEvents, a list of submitted ones recycled at `synchronize`, a timeline semaphore for
 //! the host: llama.cpp pull request 20518 as merged. Traces `pr20518-merged.*`.
 //!
-//! Row 4, the third try, has one list more: a superseded VkEvent is *pending* until its recording
-//! stream submits once more. The review thread says no more of when it moves; what matters is that no
+//! Row 4, the third try, has one list more: a superseded VkEvent is *pending* until its event is recorded again, or the
+//! stream that recorded it submits. The review thread says no more of when it moves; what matters is that no
 //! version looks at which stream's batch holds the wait. Rows 6 and 7 add the transfer queue.
 
 use fencepost::{Canon, Command, DeviceEvent, Gpu, Space};
