@@ -9,22 +9,22 @@ use fencepost::{Canon, Command, DeviceEvent, FenceId, Gpu, Space};
 use super::ggml::{Contexts, Events, Pointer};
 use crate::host::{Host, Until};
 
-/// The event of rows 1 and 2.
+/// One event of rows 1 and 2.
 #[derive(Clone, Debug)]
-pub struct OneEvent {
-    pub event: DeviceEvent,
+struct OneEvent {
+    event: DeviceEvent,
     fence: FenceId,
     buffer: Option<Pointer>,
 }
 
 impl OneEvent {
-    pub fn new(gpu: &mut Gpu) -> Self {
+    fn new(gpu: &mut Gpu) -> Self {
         let event = gpu.create_event();
         gpu.set_event(event); // A wait before the first record passes.
         OneEvent { event, fence: gpu.create_fence(), buffer: None }
     }
 
-    pub fn record(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize) {
+    fn record(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize) {
         contexts.open(host, stream);
         host.reset_event(self.event);
         host.reset_fence(self.fence);
@@ -33,42 +33,45 @@ impl OneEvent {
         contexts.submit(host, stream, None, Some(self.fence));
     }
 
-    pub const fn until(&self) -> Until {
+    const fn until(&self) -> Until {
         Until::Fence(self.fence)
     }
 
     /// The buffer is flagged as free by pointer, whoever has it by now.
-    pub fn synchronized(&mut self, contexts: &mut Contexts) {
+    fn synchronized(&mut self, contexts: &mut Contexts) {
         if let Some(buffer) = self.buffer.take() {
             contexts.release_by_pointer(buffer);
         }
     }
 
-    pub fn destroy(&mut self, host: &mut Host) {
+    fn destroy(&mut self, host: &mut Host) {
         host.destroy_event(self.event);
         *self = OneEvent { fence: self.fence, ..OneEvent::new(host.gpu) };
     }
 
-    pub const fn pointer(&self) -> Option<Pointer> {
+    const fn pointer(&self) -> Option<Pointer> {
         self.buffer
     }
 
-    pub fn assign(&self, c: &mut Canon) {
+    fn assign(&self, c: &mut Canon) {
         c.assign(Space::Fence, u64::from(self.fence));
     }
 
-    pub fn write(&self, c: &mut Canon) {
+    fn write(&self, c: &mut Canon) {
         c.name(Space::DeviceEvent, u64::from(self.event));
     }
 }
 
-/// Row 1.
+/// The events of rows 1 and 2.
 #[derive(Clone, Debug)]
-pub struct Row1(Vec<OneEvent>);
+pub struct OneEach<const ROW: u8>(Vec<OneEvent>);
 
-impl Events for Row1 {
+/// Row 1.
+pub type Row1 = OneEach<1>;
+
+impl<const ROW: u8> Events for OneEach<ROW> {
     fn new(event_count: usize, gpu: &mut Gpu) -> Self {
-        Row1((0..event_count).map(|_| OneEvent::new(gpu)).collect())
+        OneEach((0..event_count).map(|_| OneEvent::new(gpu)).collect())
     }
 
     fn record(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize) {
@@ -77,7 +80,9 @@ impl Events for Row1 {
 
     fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize) {
         contexts.command(host, stream, Command::Wait(self.0[event].event));
-        contexts.abandon(stream);
+        if ROW == 1 {
+            contexts.abandon(stream);
+        }
     }
 
     fn until(&self, event: usize) -> Option<Until> {
