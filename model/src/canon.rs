@@ -125,10 +125,10 @@ impl Canon {
         self.number(self.rank(semaphore, value));
     }
 
-    /// Writes a signal: what it signals is nobody's business if no name lies between it and the value before.
-    pub fn signal(&mut self, semaphore: u32, value: u64) {
-        let named = self.values.binary_search(&(semaphore, value)).is_ok();
-        if named { self.value(semaphore, value) } else { self.number(255) }
+    /// Writes a signal to come: its rank, and whether it would not raise the value that stands now.
+    pub fn signal(&mut self, semaphore: u32, value: u64, now: u64) {
+        self.value(semaphore, value);
+        self.flag(value <= now);
     }
 
     /// Sorts what was written from `start` on in records of `width` bytes: their order carries no meaning.

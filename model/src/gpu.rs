@@ -3,7 +3,8 @@
 //! Vulkan:
 //! * A queue takes batches in order. A batch starts after the batches before it have started and
 //!   its semaphore waits are satisfied.
-//! * Work begins in submission order and may end in any order.
+//! * Work begins in submission order and may end in any order. (Begins that are taken one by one may come in any
+//!   order here, which allows more; taken eagerly they come in order.)
 //! * A set takes effect when everything before it on its queue has ended; a wait holds what comes
 //!   after it until the event is set.
 //! * A reset in a queue is not ordered after an earlier wait unless a barrier lies between
@@ -18,8 +19,8 @@
 //! A step is either *eager* or a choice. Eager steps only enable others: a batch that starts, a
 //! command that begins, a barrier that has nothing before it, untracked work that ends, a batch whose last command has
 //! ended. Taking them at once loses no behaviour: they disable no other step, and sooner is the worst case
-//! for every rule but `batch_reuse`, where the batch's own commands, whose end is a choice, keep it
-//! in flight as well. What the host knows of them stays a choice: it has to read the
+//! for every rule but `batch_reuse`. There, a set, a wait or tracked work keeps a batch in flight as long as
+//! it likes, and a run that reuses a buffer of other batches has a sibling whose batch holds one of those. What the host knows of them stays a choice: it has to read the
 //! counter. Sets and waits are never eager: that would close the window in which a wait is
 //! submitted and has not executed.
 
@@ -568,13 +569,32 @@ impl Gpu {
 
     // Canonical form -----------------------------------------------------------------------------
 
-    /// Names the values that batches wait for.
+    /// Names the values that batches wait for, and those to be signalled where their order does not show
+    /// in the order of one queue.
     pub fn name_values(&self, c: &mut Canon) {
         for op in self.ops() {
             if let Op::Start { semaphore, value } = *op
                 && value > self.semaphores[semaphore as usize]
             {
                 c.name_value(semaphore, value);
+            }
+        }
+        let signal = |op: &Op| if let Op::End { signal, .. } = op { *signal } else { None };
+        for (queue, ops) in self.queues.iter().enumerate() {
+            for (at, this) in ops.iter().enumerate().filter_map(|(at, op)| Some((at, signal(op)?))) {
+                let unordered = |q: usize, n: usize, other: &Signal| {
+                    other.semaphore == this.semaphore && (q != queue || n < at && other.value >= this.value)
+                };
+                let all = self
+                    .queues
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(q, ops)| ops.iter().enumerate().map(move |(n, op)| (q, n, op)));
+                for other in all.filter_map(|(q, n, op)| signal(op).filter(|other| unordered(q, n, other))) {
+                    c.name_value(this.semaphore, self.semaphores[this.semaphore as usize]);
+                    c.name_value(this.semaphore, this.value);
+                    c.name_value(this.semaphore, other.value);
+                }
             }
         }
     }
@@ -683,7 +703,9 @@ impl Gpu {
                     None => c.number(255),
                 }
                 match signal {
-                    Some(signal) => c.signal(signal.semaphore, signal.value),
+                    Some(Signal { semaphore, value }) => {
+                        c.signal(semaphore, value, self.semaphores[semaphore as usize]);
+                    }
                     None => c.number(255),
                 }
                 match fence {

@@ -226,7 +226,9 @@ impl Rule {
             Rule::Progress => matches!(o, O::Blocks { .. } | O::Stuck),
             Rule::Bounded => matches!(o, O::Slots { .. }),
             Rule::Loss => matches!(o, O::Woken { .. }),
-            Rule::Refusal => ghost.refused && matches!(o, O::WorkBegins { after: 1.. } | O::Reported { .. }),
+            Rule::Refusal => {
+                ghost.refused && !gpu.is_lost() && matches!(o, O::WorkBegins { after: 1.. } | O::Reported { .. })
+            }
         }
     }
 

@@ -646,6 +646,34 @@ fn the_age_of_a_pending_wait_is_written() {
 }
 
 #[test]
+fn sets_that_nothing_names_do_not_age_a_wait() {
+    let build = |later: usize| {
+        let mut d = Device::new(Family::Vulkan, 1);
+        let e = d.gpu.create_event();
+        d.gpu.set_event(e);
+        d.submit(0, &[], &[work(1), BARRIER, Command::Wait(e)], None);
+        (0..later).for_each(|_| d.gpu.set_event(e));
+        d.canonical()
+    };
+    assert_eq!(build(1), build(3));
+    assert_ne!(build(0), build(1));
+}
+
+#[test]
+fn a_loss_and_the_queue_of_an_open_buffer_are_written() {
+    let mut lost = Device::new(Family::Vulkan, 2);
+    let idle = lost.clone();
+    lost.gpu.lose();
+    assert_ne!(idle.canonical(), lost.canonical());
+    let open = |queue| {
+        let mut d = idle.clone();
+        d.buffer(queue, &[work(1)]);
+        d.canonical()
+    };
+    assert_ne!(open(0), open(1));
+}
+
+#[test]
 fn cuda_which_recording_a_wait_is_bound_to_is_written_and_its_number_is_not() {
     let build = |spent: usize, wait_late: bool| {
         let mut d = Device::new(Family::Cuda, 3);

@@ -313,7 +313,7 @@ fn ghost() -> Ghost {
     Ghost::new(2, 1)
 }
 
-/// Opens buffer 0, for queue 0, under lease 1.
+/// Opens a buffer for queue 0 under lease 1.
 fn commands(gpu: &mut Gpu, buffer: u32, commands: &[Command]) {
     gpu.begin(buffer, 0, 1);
     commands.iter().for_each(|c| gpu.record(buffer, *c));
