@@ -203,7 +203,7 @@ impl Rule {
             Rule::Progress => "something blocks for ever",
             Rule::Bounded => "device objects leak",
             Rule::Loss => "a waiter hangs on a lost device, or is told twice",
-            Rule::Refusal => "an order is lost exactly when memory is short",
+            Rule::Refusal => "an order is lost in a run where the driver refused a call",
         }
     }
 

@@ -147,6 +147,20 @@ impl fmt::Display for Action {
 }
 
 impl Action {
+    /// The stream it names.
+    pub fn stream(self) -> Option<usize> {
+        match self {
+            Action::Work { stream, .. }
+            | Action::Record { stream, .. }
+            | Action::Wait { stream, .. }
+            | Action::Flush { stream, .. }
+            | Action::RenewStream { stream, .. }
+            | Action::Poll { stream }
+            | Action::Synchronize { target: Target::Stream(stream), .. } => Some(stream),
+            _ => None,
+        }
+    }
+
     /// The event it names.
     pub fn event(self) -> Option<usize> {
         match self {
@@ -162,8 +176,9 @@ impl FromStr for Action {
 
     /// Reads what `Display` writes.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORMS: &str = "work [W|D] S0, copy [W|D] S0, record E0 S0, wait S0 E0, flush S0, synchronize E0 or S0,             destroy E0, renew S0, poll S0, device Q0 0, return H0, register H0, time-out H0, lose; a call may end in 'refuse 1'";
-        let wrong = || format!("{text:?} is no step; steps are: {FORMS}");
+        const FORMS: &str = "work [W|D] S0, copy [W|D] S0, record E0 S0, wait S0 E0, flush S0, synchronize E0 or S0, destroy E0, renew S0, poll S0, device Q0 0, return H0, register H0, time-out H0, lose; a call may end in 'refuse 1'";
+        let shown: String = text.chars().take(60).collect();
+        let wrong = || format!("{shown:?} is no step; steps are: {FORMS}");
         let mut words: Vec<&str> = text.split_whitespace().collect();
         let mut refuse = 0;
         if let [.., "refuse", n] = words[..] {

@@ -1,6 +1,6 @@
 //! What the command line asks for.
 
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -132,7 +132,14 @@ type Answer = Result<u8, String>;
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        // Help and version are answers; a mistake is one line.
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => {
+            let text = error.render().to_string();
+            let line = text.lines().next().unwrap_or_default();
+            eprintln!("fencepost: {}; see --help", line.trim_start_matches("error: "));
+            return ExitCode::from(USAGE);
+        }
     };
     let answer = match cli.command.unwrap_or_else(|| Command::Check(Check::default())) {
         Command::Check(check) => self::check(&check, cli.format),
@@ -264,6 +271,10 @@ fn search_all(work: &[(TableRow, Topology, Part, Setup)], limits: Limits) -> Vec
                     let name = setup.to_string();
                     let outcome =
                         with_row!(setup.row, system => search::run(&system, limits, |p| pulse(&name, p)), setup);
+                    if !std::io::stderr().is_terminal() {
+                        let seconds = outcome.elapsed.as_secs_f64();
+                        eprintln!("{name}: {} states, {seconds:.1} s", outcome.unique_count);
+                    }
                     if let Ok(mut result) = results[*at].lock() {
                         *result = Some(outcome);
                     }
@@ -312,22 +323,28 @@ fn explain(row: u8, topology: &str, rule: Option<&str>, cuda: bool, format: Form
     let line = known_line(row, cuda)?;
     let mut best: Option<(Setup, search::Finding)> = None;
     let work: Vec<_> = table::setups(line, topology).into_iter().map(|(part, s)| (line, topology, part, s)).collect();
-    for r in search_all(&work, Limits::NONE) {
-        for finding in r.outcome.findings {
-            // The cell's own verdict comes before what destroying adds.
-            let wanted = rule.map_or(r.part == Part::Main, |rule| rule == finding.rule);
-            if wanted && best.as_ref().is_none_or(|(_, b)| finding.path.len() < b.path.len()) {
-                best = Some((r.setup, finding));
-            }
-        }
+    let mut results = search_all(&work, Limits::NONE);
+    // The cell's own verdict comes before what destroying adds.
+    results.sort_by_key(|r| r.part != Part::Main);
+    let seen = results.iter().fold(0, |seen, r| seen | r.outcome.seen);
+    for part in [Part::Main, Part::Destroy] {
+        let findings = results.iter().filter(|r| r.part == part && best.is_none());
+        let findings = findings.flat_map(|r| r.outcome.findings.iter().map(move |f| (r.setup, f.clone())));
+        let wanted = findings.filter(|(_, f)| rule.is_none_or(|rule| rule == f.rule));
+        best = best.clone().or(wanted.min_by_key(|(_, f)| f.path.len()));
     }
     let Some((setup, finding)) = best else {
-        let what = rule.map_or("every rule".to_string(), |rule| rule.name().to_string());
+        let judged = |rule: Rule| Rule::ALL.iter().position(|r| *r == rule).is_some_and(|bit| seen >> bit & 1 == 1);
+        let what = match rule {
+            None => "no rule is broken",
+            Some(rule) if judged(rule) => "the rule holds",
+            Some(_) => "the rule was never in question in these searches",
+        };
         match format {
             Format::Json => {
                 print_json(&json!({ "schema": SCHEMA, "row": row, "topology": topology.name(), "finding": null }))
             }
-            Format::Text => println!("row {row} {}: {what} holds; there is nothing to explain", topology.name()),
+            Format::Text => println!("row {row} {}: {what}; there is nothing to explain", topology.name()),
         }
         return Ok(EXHAUSTIVE);
     };
@@ -377,21 +394,37 @@ fn replay(trace: &str, row: u8, topology: &str, cuda: bool, mutant: Option<&str>
         }
     }
     // A replay is bounded by its own steps alone.
-    setup.bounds =
-        fencepost_proofs::setup::Bounds { open: 64, in_flight: 64, live: 64, slots: usize::MAX, ..setup.bounds };
+    setup.bounds = fencepost_proofs::setup::Bounds {
+        open: usize::MAX,
+        in_flight: usize::MAX - 1,
+        live: usize::MAX,
+        slots: usize::MAX,
+        ..setup.bounds
+    };
     setup.bounds.events = path.iter().filter_map(|a| a.event()).max().map_or(1, |e| e + 1);
+    if path.is_empty() {
+        return Err("the trace has no steps".into());
+    }
+    let streams = setup.topology.streams().len();
+    if let Some((at, stream)) =
+        path.iter().enumerate().find_map(|(at, a)| Some((at, a.stream().filter(|s| *s >= streams)?)))
+    {
+        return Err(format!("step {} names S{stream}; {} has S0 to S{}", at + 1, topology.name(), streams - 1));
+    }
     if setup.bounds.events > 4 {
         return Err(format!("event E{} is out of range: E0 to E3", setup.bounds.events - 1));
     }
-    setup.calls = fencepost_proofs::setup::Calls {
-        synchronize: true,
-        synchronize_stream: true,
-        destroy: true,
-        renew_stream: true,
-        refuse: true,
-        lose: true,
-        time_out: true,
-    };
+    if mutant.is_none() {
+        setup.calls = fencepost_proofs::setup::Calls {
+            synchronize: true,
+            synchronize_stream: true,
+            destroy: true,
+            renew_stream: true,
+            refuse: true,
+            lose: true,
+            time_out: true,
+        };
+    }
     let story = with_row!(setup.row, system => explain::tell(&system, &path), setup).map_err(|i| impossible(&i))?;
     match format {
         Format::Json => print_json(&json!({
@@ -409,26 +442,35 @@ fn replay(trace: &str, row: u8, topology: &str, cuda: bool, mutant: Option<&str>
     Ok(broken_exit(story.broken))
 }
 
+/// At most this much of a trace is read.
+const TRACE_MAX: u64 = 16 << 20;
+
 fn read_trace(trace: &str) -> Result<String, String> {
+    let read = |source: &mut dyn Read, name: &str| {
+        let mut text = String::new();
+        match source.take(TRACE_MAX + 1).read_to_string(&mut text) {
+            Err(e) => Err(format!("{name} cannot be read: {e}")),
+            Ok(_) if text.len() as u64 > TRACE_MAX => Err(format!("{name} is larger than {} MiB", TRACE_MAX >> 20)),
+            Ok(_) => Ok(text),
+        }
+    };
     if trace == "-" {
-        return std::io::read_to_string(std::io::stdin()).map_err(|e| format!("standard input cannot be read: {e}"));
+        return read(&mut std::io::stdin(), "standard input");
     }
-    match std::fs::read_to_string(trace) {
-        Ok(text) => Ok(text),
-        Err(_) if trace.contains([';', ' ']) => Ok(trace.into()),
-        Err(e) => Err(format!(
-            "the trace {trace:?} cannot be read ({e}), and is no list of steps like 'record E0 S0; flush S0'"
-        )),
+    match std::fs::File::open(trace) {
+        Ok(mut file) => read(&mut file, "the trace"),
+        // What names no file is the steps themselves.
+        Err(_) => Ok(trace.into()),
     }
 }
 
 fn impossible(i: &Impossible) -> String {
-    format!(
-        "step {} of the trace, '{}', is not possible there; possible are: {}",
-        i.step,
-        i.action,
-        i.possible.join(", ")
-    )
+    let Impossible { step, action, possible } = i;
+    if possible.is_empty() {
+        return format!("step {step} of the trace, '{action}', comes after a rule was broken; end the trace before it");
+    }
+    let possible: Vec<&str> = possible.iter().map(String::as_str).filter(|p| !p.contains("refuse")).collect();
+    format!("step {step} of the trace, '{action}', is not possible there; possible are: {}", possible.join(", "))
 }
 
 const fn broken_exit(rule: Option<Rule>) -> u8 {
@@ -501,6 +543,7 @@ fn explore(row: u8, topology: &str, port: u16) -> Answer {
     let topology = known_topology(topology)?;
     let setup = table::setups(known_line(row, false)?, topology)[0].1;
     let address = SocketAddr::from(([127, 0, 0, 1], port));
+    std::net::TcpListener::bind(address).map_err(|e| format!("port {port} cannot be used: {e}"))?;
     println!("{setup}: http://{address}");
     with_row!(setup.row, system => engines::explore(system, address), setup);
     Ok(EXHAUSTIVE)

@@ -1,12 +1,15 @@
 //! A counterexample as a story: one column for each host thread, stream (what goes into its open batch) and queue, one block for each step.
 
+use std::collections::BTreeSet;
+
 use fencepost::Rule;
 
 use crate::action::Action;
+use crate::canonical;
 use crate::host::{Lane, Line};
 use crate::protocol::Protocol;
 use crate::setup::Setup;
-use crate::world::System;
+use crate::world::{System, World};
 
 /// A way through a system, told.
 #[derive(Clone, Debug)]
@@ -48,7 +51,31 @@ pub fn tell<P: Protocol>(system: &System<P>, path: &[Action]) -> Result<Story, I
         }
         steps.push(Step { action: *action, lines });
     }
-    Ok(Story { steps, broken: world.broken })
+    let stays = || never_drains(system, &world).then_some(Rule::Progress);
+    Ok(Story { steps, broken: world.broken.or_else(stays) })
+}
+
+/// Whether device steps and returns of threads alone never lead to rest.
+pub fn never_drains<P: Protocol>(system: &System<P>, world: &World<P>) -> bool {
+    let mut known: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut worlds = vec![world.clone()];
+    while let Some(world) = worlds.pop() {
+        if system.is_quiescent(&world) || world.broken.is_some() {
+            return false;
+        }
+        if !known.insert(canonical::with_form(system, &world, <[u8]>::to_vec)) {
+            continue;
+        }
+        let mut actions = Vec::new();
+        system.list(&world, &mut actions);
+        for action in actions.into_iter().filter(|a| a.is_device()) {
+            let mut next = world.clone();
+            if system.take(&mut next, action, None) {
+                worlds.push(next);
+            }
+        }
+    }
+    true
 }
 
 /// The story in lanes.
@@ -79,10 +106,46 @@ pub fn lanes(setup: &Setup, story: &Story) -> String {
             text += &row(&head, lanes.iter().map(here).collect());
         }
     }
+    text = number_buffers(&text);
+    text += "\nV is a device event, T a timeline, F a fence, b a command buffer; W is watched work, D work that has to follow it.\n";
+    if setup.row <= 3 {
+        text += "The device event of an event that was never recorded is set.\n";
+    }
     if let Some(rule) = story.broken {
         text += &format!("\n{} is broken: {}.\n", rule.name(), rule.matters());
     }
     text
+}
+
+/// Gives buffers numbers in the order in which they appear, of the same width as before.
+fn number_buffers(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(" b").map(|at| at + 1) {
+        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let (before, name) = (&rest[..at], &rest[at..at + 1 + digits]);
+        out += before;
+        rest = &rest[at + 1 + digits..];
+        if digits == 0 {
+            out += name;
+            continue;
+        }
+        let number = names.iter().position(|n| *n == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        // A shorter name leaves room at the end of its cell.
+        let short = format!("b{number}");
+        let cell = rest.find("  ").unwrap_or(rest.len()).min(rest.find('\n').unwrap_or(rest.len()));
+        out += &short;
+        out += &rest[..cell];
+        if rest[cell..].starts_with("  ") {
+            out += &" ".repeat(name.len().saturating_sub(short.len()));
+        }
+        rest = &rest[cell..];
+    }
+    out + rest
 }
 
 /// Steps as one line that `replay` reads.

@@ -159,8 +159,11 @@ pub fn print_search(r: &Searched) {
     for finding in &r.outcome.findings {
         println!("  {} in {} steps: {}", finding.rule.name(), finding.path.len(), explain::script(&finding.path));
     }
-    if r.outcome.findings.is_empty() {
-        println!("  holds");
+    let whole = table::kinds(&r.setup).iter().all(|kind| r.outcome.fired.contains(kind));
+    match (r.outcome.findings.is_empty(), r.outcome.exhaustive && whole) {
+        (true, true) => println!("  holds"),
+        (true, false) => println!("  nothing found, which proves nothing"),
+        (false, _) => {}
     }
 }
 

@@ -181,7 +181,7 @@ pub fn run<P: Protocol>(system: &System<P>, limits: Limits, mut pulse: impl FnMu
     let mut scratch = system.start();
     let mut id = 0;
     while (id as usize) < graph.ends.len() {
-        if id as usize == level_end || id % 65536 == 65535 {
+        if id as usize == level_end || id % 1024 == 1023 {
             depth += usize::from(id as usize == level_end);
             let frontier_count = graph.ends.len() - id as usize;
             if id as usize == level_end {

@@ -4,14 +4,17 @@ mod common;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
-use fencepost::{DeviceStep, Family};
+use fencepost::{DeviceStep, Family, Rule};
+use fencepost_proofs::action::{Action, Kind};
 use fencepost_proofs::host::Target;
 use fencepost_proofs::protocol::{Order, Part, Protocol, queues_in_order};
+use fencepost_proofs::search::Limits;
 use fencepost_proofs::setup::{Bounds, Calls, Reductions, Setup, Topology};
-use fencepost_proofs::table::{self, LINES};
+use fencepost_proofs::table::{self, LINES, TableRow};
 use fencepost_proofs::with_row;
-use fencepost_proofs::world::{Action, Kind, System, World};
+use fencepost_proofs::world::{System, World};
 use proptest::prelude::*;
 
 // Worlds merged in searches --------------------------------------------------------------------------
@@ -21,34 +24,90 @@ const FORMS_MAX: usize = 4_000;
 /// Further worlds compared with the first of a form.
 const FURTHER_MAX: u8 = 3;
 
-/// A search only sees the first world of each form; what it says holds for the others if they go on alike.
-#[test]
-fn worlds_of_one_form_go_on_alike() {
+/// Lines whose forms leave out what a later step shows, with the shortest ways known to it. A line that is
+/// mended has to leave the list.
+const IMPRECISE: &[(&[u8], Family, &str)] = &[
+    (
+        &[1, 2, 3, 4, 5, 6, 7],
+        Family::Vulkan,
+        "free buffers are left out until one is pointed at: `` and `work S0; flush S0; work S0; synchronize S0; \
+         return H0`, then `record E0 S0`",
+    ),
+    (
+        &[8],
+        Family::Cuda,
+        "the number of a destroyed event is used again while a queue names it: `record E0 S0; wait S0 E0` and \
+         `record E0 S0; device Q0 0; record E0 S0; wait S0 E0`, then `record E0 S0`",
+    ),
+    (
+        &[8],
+        Family::Vulkan,
+        "the same, with two threads: `record E0 S0; work W S0; synchronize E0; record E0 S0` and `record E0 S0; \
+         synchronize E0; record E0 S0; work W S0; device Q0 0; synchronize E0; return H0; record E0 S0`, then \
+         `synchronize E0`",
+    ),
+    (
+        &[10, 11],
+        Family::Vulkan,
+        "a point that ended and that nobody read or names is left out, and a recording can name it: `` and \
+         `work S0; flush S0`, then `record E0 S0` (row 11), or one refused (row 10)",
+    ),
+];
+
+static CHECKS: LazyLock<Vec<(Setup, Checked)>> = LazyLock::new(|| {
     let cells = LINES.into_iter().flat_map(|line| Topology::TABLE.map(|topology| table::setups(line, topology)));
     let setups: Vec<Setup> = cells.flatten().map(|(_, setup)| setup).collect();
-    let checks =
-        common::on_two_threads(&setups, |setup| with_row!(setup.row, system => Merges::new(&system).explore(), *setup));
-    let mut faults = String::new();
-    for row in 1..=11 {
-        let of_row = || setups.iter().zip(&checks).filter(|(setup, _)| setup.row == row).map(|(_, check)| check);
-        let (forms, compared) = of_row().fold((0, 0), |(f, c), check| (f + check.forms, c + check.compared));
-        println!("row {row}: {forms} forms, {compared} further worlds compared");
+    let check = |setup: &Setup| with_row!(setup.row, system => Merges::new(&system).explore(), *setup);
+    let checks = common::on_two_threads(&setups, check);
+    setups.into_iter().zip(checks).collect()
+});
+
+/// A search sees only the first world of each form; what it says holds for the others if they go on alike.
+#[test]
+fn worlds_of_one_form_go_on_alike() {
+    let mut differences = String::new();
+    for line in LINES {
+        let of_line = || CHECKS.iter().filter(|(s, _)| (s.row, s.family) == (line.row, line.family)).map(|(_, c)| c);
+        let (forms, compared) = of_line().fold((0, 0), |(f, c), check| (f + check.forms, c + check.compared));
+        let TableRow { row, family } = line;
+        println!("row {row} {family:?}: {forms} forms, {compared} further worlds compared");
         // Without merging there would be nothing to claim.
-        assert!(compared > 0, "row {row} never merges two worlds");
-        of_row().filter_map(|check| check.fault.as_ref()).for_each(|fault| faults += fault);
+        assert!(compared > 0, "row {row} {family:?} never merges two worlds");
+        let faults: String = of_line().filter_map(|check| check.fault.as_deref()).collect();
+        let listed = IMPRECISE.iter().any(|(rows, f, _)| rows.contains(&row) && *f == family);
+        if listed && faults.is_empty() {
+            differences += &format!("row {row} {family:?} is precise and can leave the list\n");
+        } else if !listed {
+            differences += &faults;
+        }
     }
-    assert!(faults.is_empty(), "{faults}");
+    assert!(differences.is_empty(), "{differences}");
+}
+
+/// What an imprecise form may hide is no verdict, where every form is explored from up to four worlds.
+#[test]
+fn further_worlds_break_no_other_rule() {
+    let small: Vec<_> = CHECKS.iter().filter(|(_, check)| check.forms <= FORMS_MAX).collect();
+    let mut missed = 0;
+    for (setup, check) in &small {
+        let outcome = common::search(*setup, Limits::NONE);
+        assert_eq!(check.broken, common::broken(&outcome), "{setup}");
+        missed += usize::from(check.forms > outcome.unique_count);
+    }
+    assert!(small.len() >= 30, "only {} configurations are explored to their end", small.len());
+    println!("{} configurations, of which {missed} have forms that the search does not meet", small.len());
 }
 
 struct Checked {
+    broken: BTreeSet<Rule>,
     forms: usize,
     compared: usize,
     fault: Option<String>,
 }
 
-/// A form, as far as the first world that has it went on.
+/// A form, as far as the first world explored went on.
 struct Node {
-    ends: (bool, Option<fencepost::Rule>),
+    ends: (bool, Option<Rule>),
     first: Option<(usize, BTreeSet<(&'static str, usize)>)>,
     /// Concrete worlds met, by hash; more than one only while they are few.
     met: Vec<u64>,
@@ -83,7 +142,8 @@ impl<'a, P: Protocol> Merges<'a, P> {
             let (way, node, world) = self.pending.swap_remove(random as usize % self.pending.len());
             let next = common::successors(self.system, &world);
             let next = next.into_iter().map(|(action, next)| (action.kind(), self.meet(next, way, Some(action))));
-            let next: BTreeSet<_> = next.collect();
+            // A poll that shows nothing is no step.
+            let next: BTreeSet<_> = next.filter(|step| *step != ("poll", node)).collect();
             let Some((first, its)) = &self.nodes[node].first else {
                 self.nodes[node].first = Some((way, next));
                 continue;
@@ -101,7 +161,12 @@ impl<'a, P: Protocol> Merges<'a, P> {
                 }
             }
         }
-        Checked { forms: self.nodes.len(), compared, fault: fault.map(|(_, text)| text) }
+        Checked {
+            broken: self.nodes.iter().filter_map(|n| n.ends.1).collect(),
+            forms: self.nodes.len(),
+            compared,
+            fault: fault.map(|(_, text)| text),
+        }
     }
 
     /// The form of a world, which is to be explored if the form is new or has few worlds yet.

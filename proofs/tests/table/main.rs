@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use fencepost::{Family, Rule};
+use fencepost_proofs::expected;
 use fencepost_proofs::search::{Limits, Outcome};
 use fencepost_proofs::setup::{Setup, Topology};
-use fencepost_proofs::expected;
 use fencepost_proofs::table::{self, LINES, Part};
 
 struct Searched {
