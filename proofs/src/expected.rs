@@ -3,7 +3,7 @@
 use crate::search::Outcome;
 use crate::setup::Setup;
 
-/// One line for each configuration, as [`line`] writes it.
+/// One line for each configuration, as [`line()`] writes it.
 pub const PINNED: &str = include_str!("expected.txt");
 
 /// An outcome in one line.

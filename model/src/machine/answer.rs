@@ -21,7 +21,7 @@ pub struct Point {
 /// `vkBeginCommandBuffer` and the end of its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// The stream whose pool holds the buffer, by [`Machine::timeline`].
+    /// The stream whose pool holds the buffer, by [`Machine::timeline`](crate::Machine::timeline).
     pub timeline: u32,
     /// The buffer's position in that pool.
     pub buffer: u32,
@@ -59,7 +59,7 @@ pub enum Effect {
         /// Whether the buffer is still to be allocated.
         new: bool,
     },
-    /// End the open batch's command buffer and submit it: wait for [`Machine::open_waits`], run
+    /// End the open batch's command buffer and submit it: wait for [`Machine::open_waits`](crate::Machine::open_waits), run
     /// the buffer if there is one, signal `value` on the stream's timeline.
     Submit {
         /// Whose open batch.
@@ -133,7 +133,7 @@ pub enum Waited {
 pub enum Synchronize {
     /// Nothing to wait for.
     Done,
-    /// Block, without any lock, until the point passes; then report it with [`Machine::reached`],
+    /// Block, without any lock, until the point passes; then report it with [`Machine::reached`](crate::Machine::reached),
     /// which wakes this waiter among others.
     Block {
         /// To be woken.
@@ -148,7 +148,7 @@ pub enum Synchronize {
 pub enum Query {
     /// Its work has ended, or it was never recorded.
     Done,
-    /// Its batch is with the device. Read the timeline and report it with [`Machine::reached`] for fresher news.
+    /// Its batch is with the device. Read the timeline and report it with [`Machine::reached`](crate::Machine::reached) for fresher news.
     Pending(Point),
     /// Its batch is still open: nothing will happen before a flush.
     Open(Point),

@@ -18,14 +18,19 @@ impl Machine {
     }
 
     /// Every point that something names and that has not passed, as (timeline, value): recordings,
-    /// frontiers of the slots that matter, waits of open batches, waiters.
+    /// frontiers of the slots that matter, waits of open batches, waiters, and each stream's newest promise.
     pub fn named_points<'a>(&'a self, matters: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = (u32, u64)> + 'a {
         let recordings = self.events.iter().filter_map(|(_, _, e)| Some(e.recording?.point));
         let slots = (0..).zip(&self.slots).filter(move |(i, s)| s.state != Lifecycle::Reusable && matters(*i));
         let frontiers = slots.flat_map(|(_, s)| s.frontier.iter().copied());
         let waits = self.streams.iter().flat_map(|(_, _, s)| s.open_points.iter().copied());
         let waiters = self.waiters.iter().map(|(_, _, w)| w.point);
-        let all = recordings.chain(frontiers).chain(waits).chain(waiters);
+        // A recording without a slot, or a host wait for the stream, can name what was submitted last.
+        let newest = self
+            .streams
+            .iter()
+            .map(|(index, generation, s)| Point { stream: (index, generation).into(), value: s.lane.submitted });
+        let all = recordings.chain(frontiers).chain(waits).chain(waiters).chain(newest);
         all.filter(|p| !self.passed(*p)).filter_map(|p| Some((self.timeline(p.stream)?, p.value)))
     }
 
