@@ -1,4 +1,4 @@
-//! The canonical form of a state: equal bytes mean equal futures.
+//! The canonical form of a state: equal bytes are meant to mean equal futures.
 //!
 //! A state is written once, front to back. Names of objects that only the machine chose (device
 //! events, command buffers, draining streams) are replaced by the order in which the writing first
