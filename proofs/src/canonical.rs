@@ -7,7 +7,7 @@
 
 use fencepost::{Canon, Op, Rule, Space};
 
-use crate::host::{Target, Thread, Until};
+use crate::host::{NOBODY, Target, Thread, Until};
 use crate::protocol::{Order, Protocol, queues_in_order};
 use crate::setup::Setup;
 use crate::world::{System, World};
@@ -152,7 +152,7 @@ fn write_threads<P: Protocol>(protocol: &P, threads: &[Thread], order: &Order, c
         match *thread {
             Thread::Idle => {}
             Thread::Blocked { until, token, .. } => protocol.write_until(until, token, c),
-            Thread::Checked { until, .. } | Thread::Late { until, .. } => protocol.write_until(until, u64::MAX, c),
+            Thread::Checked { until, .. } | Thread::Late { until, .. } => protocol.write_until(until, NOBODY, c),
         }
         while c.bytes().len() < from + THREAD_WIDTH {
             c.number(255);

@@ -39,6 +39,7 @@ pub struct Impossible {
 pub fn tell<P: Protocol>(system: &System<P>, path: &[Action]) -> Result<Story, Impossible> {
     let mut world = system.start();
     let mut steps = Vec::new();
+    let mut buffers = Vec::new();
     for (at, action) in path.iter().enumerate() {
         let mut actions = Vec::new();
         system.list(&world, &mut actions);
@@ -49,6 +50,7 @@ pub fn tell<P: Protocol>(system: &System<P>, path: &[Action]) -> Result<Story, I
             let possible = possible.map(|a| a.to_string()).collect();
             return Err(Impossible { step: at + 1, action: *action, possible });
         }
+        lines.iter_mut().for_each(|line| line.text = number_buffers(&line.text, &mut buffers));
         steps.push(Step { action: *action, lines });
     }
     let stays = || never_drains(system, &world).then_some(Rule::Progress);
@@ -106,7 +108,6 @@ pub fn lanes(setup: &Setup, story: &Story) -> String {
             text += &row(&head, lanes.iter().map(here).collect());
         }
     }
-    text = number_buffers(&text);
     text += "\nV is a device event, T a timeline, F a fence, b a command buffer; W is watched work, D work that has to follow it.\n";
     if setup.row <= 3 {
         text += "The device event of an event that was never recorded is set.\n";
@@ -117,35 +118,20 @@ pub fn lanes(setup: &Setup, story: &Story) -> String {
     text
 }
 
-/// Gives buffers numbers in the order in which they appear, of the same width as before.
-fn number_buffers(text: &str) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(" b").map(|at| at + 1) {
-        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let (before, name) = (&rest[..at], &rest[at..at + 1 + digits]);
-        out += before;
-        rest = &rest[at + 1 + digits..];
-        if digits == 0 {
-            out += name;
-            continue;
+/// Numbers buffers in the order in which a story names them.
+fn number_buffers(text: &str, names: &mut Vec<String>) -> String {
+    let word = |word: &str| {
+        let name = word.trim_end_matches(':');
+        if name.strip_prefix('b').is_none_or(|digits| digits.parse::<u32>().is_err()) {
+            return word.to_string();
         }
-        let number = names.iter().position(|n| *n == name).unwrap_or_else(|| {
-            names.push(name);
+        let number = names.iter().position(|n| n == name).unwrap_or_else(|| {
+            names.push(name.into());
             names.len() - 1
         });
-        // A shorter name leaves room at the end of its cell.
-        let short = format!("b{number}");
-        let cell = rest.find("  ").unwrap_or(rest.len()).min(rest.find('\n').unwrap_or(rest.len()));
-        out += &short;
-        out += &rest[..cell];
-        if rest[cell..].starts_with("  ") {
-            out += &" ".repeat(name.len().saturating_sub(short.len()));
-        }
-        rest = &rest[cell..];
-    }
-    out + rest
+        format!("b{number}{}", &word[name.len()..])
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Steps as one line that `replay` reads.

@@ -15,8 +15,6 @@ pub enum Until {
     Fence(FenceId),
     /// `cudaEventSynchronize`, bound to the recording current at the call; or the host polling a `VkEvent`.
     Native { event: DeviceEvent, set: u64 },
-    /// Nothing that the driver will ever report.
-    Never,
 }
 
 impl Until {
@@ -26,7 +24,6 @@ impl Until {
             Until::Semaphore(signal) => gpu.semaphore(signal.semaphore) >= signal.value,
             Until::Fence(fence) => gpu.fence(fence),
             Until::Native { event, set } => gpu.recording_done(event, set),
-            Until::Never => false,
         }
     }
 }
@@ -37,7 +34,6 @@ impl fmt::Display for Until {
             Until::Semaphore(s) => write!(f, "T{}>={}", s.semaphore, s.value),
             Until::Fence(fence) => write!(f, "F{fence}"),
             Until::Native { event, set } => write!(f, "V{event} is set (set {set})"),
-            Until::Never => write!(f, "nothing"),
         }
     }
 }
@@ -48,6 +44,9 @@ pub enum Target {
     Event(usize),
     Stream(usize),
 }
+
+/// The token of a thread that nobody will wake.
+pub const NOBODY: u64 = u64::MAX;
 
 /// A host thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use fencepost::{Canon, Gpu, QueueId, Work};
 
-use crate::host::{Host, Target, Until};
+use crate::host::{Host, NOBODY, Target, Until};
 use crate::setup::Setup;
 
 /// Which of a stream's queues a work goes to.
@@ -26,7 +26,14 @@ pub struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocking {
     Done,
-    Block { until: Until, token: u64 },
+    Block {
+        until: Until,
+        token: u64,
+    },
+    /// Not done, and nobody is registered yet: only where a mutant splits the two.
+    Checked {
+        until: Until,
+    },
     Failed,
 }
 
@@ -72,7 +79,7 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
     }
     /// Registers what a split check left unregistered (a mutant's second half).
     fn register(&mut self, _target: Target) -> u64 {
-        0
+        NOBODY
     }
     /// Batches in flight on the busiest stream, as the protocol counts them.
     fn in_flight(&self, gpu: &Gpu) -> usize;

@@ -181,16 +181,18 @@ pub fn run<P: Protocol>(system: &System<P>, limits: Limits, mut pulse: impl FnMu
     let mut scratch = system.start();
     let mut id = 0;
     while (id as usize) < graph.ends.len() {
-        if id as usize == level_end || id % 1024 == 1023 {
-            depth += usize::from(id as usize == level_end);
-            let frontier_count = graph.ends.len() - id as usize;
-            if id as usize == level_end {
-                level_end = graph.ends.len();
-            }
+        let level_ends = id as usize == level_end;
+        if level_ends || id % 1024 == 1023 {
             let (elapsed, unique_count) = (started.elapsed(), graph.ends.len());
-            pulse(Pulse { depth, unique_count, generated_count, frontier_count, elapsed, bytes: graph.bytes() });
-            let found =
-                limits.first_finding && id as usize + frontier_count == level_end && broken.iter().any(Option::is_some);
+            if level_ends {
+                depth += 1;
+                level_end = unique_count;
+            }
+            if level_ends || id % 65536 == 65535 {
+                let frontier_count = unique_count - id as usize;
+                pulse(Pulse { depth, unique_count, generated_count, frontier_count, elapsed, bytes: graph.bytes() });
+            }
+            let found = limits.first_finding && level_ends && broken.iter().any(Option::is_some);
             if found || unique_count >= limits.states || elapsed >= limits.time {
                 exhaustive = false;
                 break;

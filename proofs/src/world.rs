@@ -13,7 +13,7 @@ use stateright::{Model, Property};
 
 pub use crate::action::{Action, Kind};
 use crate::canonical;
-use crate::host::{Host, Lane, Line, Target, Thread, Until};
+use crate::host::{Host, Lane, Line, NOBODY, Target, Thread, Until};
 use crate::protocol::{Blocking, Order, Part, Protocol};
 use crate::setup::Setup;
 
@@ -292,7 +292,7 @@ impl<P: Protocol> System<P> {
                 match host.threads[thread] {
                     Thread::Blocked { target, until, token, .. } => protocol.returned(host, target, until, token),
                     Thread::Late { target, until } => {
-                        protocol.returned(host, target, until, u64::MAX);
+                        protocol.returned(host, target, until, NOBODY);
                         host.threads[thread] = Thread::Idle;
                     }
                     Thread::Idle | Thread::Checked { .. } => {}
@@ -346,7 +346,7 @@ impl<P: Protocol> System<P> {
         if unrecorded && !host.gpu.is_lost() {
             let passes = match answer {
                 Blocking::Done => true,
-                Blocking::Block { until, .. } => until.is_over(host.gpu),
+                Blocking::Block { until, .. } | Blocking::Checked { until } => until.is_over(host.gpu),
                 Blocking::Failed => host.refuse_at > 0,
             };
             host.judge(Occurrence::UnrecordedCall { no_op: passes });
@@ -354,17 +354,21 @@ impl<P: Protocol> System<P> {
         match answer {
             Blocking::Done => host.judge(Occurrence::Reported { covers }),
             Blocking::Block { until, token } => {
-                host.judge(Occurrence::Blocks { lock_held: protocol.locks_while_blocked() });
-                host.threads[thread] = if token == u64::MAX {
-                    Thread::Checked { target, until, covers }
-                } else {
-                    Thread::Blocked { target, until, token, covers }
-                };
-                host.note(Lane::Host(thread), || format!("blocks until {until}"));
+                self.block(protocol, host, thread, until);
+                host.threads[thread] = Thread::Blocked { target, until, token, covers };
+            }
+            Blocking::Checked { until } => {
+                self.block(protocol, host, thread, until);
+                host.threads[thread] = Thread::Checked { target, until, covers };
             }
             Blocking::Failed => return host.refuse_at > 0 || host.gpu.is_lost(),
         }
         true
+    }
+
+    fn block(&self, protocol: &P, host: &mut Host, thread: usize, until: Until) {
+        host.judge(Occurrence::Blocks { lock_held: protocol.locks_while_blocked() });
+        host.note(Lane::Host(thread), || format!("blocks until {until}"));
     }
 
     fn device(&self, host: &mut Host, step: DeviceStep) {
@@ -506,7 +510,6 @@ impl Until {
             Until::Semaphore(_) => 1,
             Until::Fence(_) => 2,
             Until::Native { .. } => 3,
-            Until::Never => 4,
         }
     }
 }

@@ -22,7 +22,10 @@ impl Machine {
     pub fn named_points<'a>(&'a self, matters: impl Fn(u32) -> bool + 'a) -> impl Iterator<Item = (u32, u64)> + 'a {
         let recordings = self.events.iter().filter_map(|(_, _, e)| Some(e.recording?.point));
         let slots = (0..).zip(&self.slots).filter(move |(i, s)| s.state != Lifecycle::Reusable && matters(*i));
-        let frontiers = slots.flat_map(|(_, s)| s.frontier.iter().copied());
+        // Of two points of one stream the later one decides.
+        let last =
+            |frontier: &'a [Point], p: &Point| !frontier.iter().any(|q| q.stream == p.stream && q.value > p.value);
+        let frontiers = slots.flat_map(move |(_, s)| s.frontier.iter().filter(move |p| last(&s.frontier, p)).copied());
         let waits = self.streams.iter().flat_map(|(_, _, s)| s.open_points.iter().copied());
         let waiters = self.waiters.iter().map(|(_, _, w)| w.point);
         // A recording without a slot, or a host wait for the stream, can name what was submitted last.

@@ -6,7 +6,7 @@ use fencepost::{
     Submit, Synchronize, TimedOut, Waited, WaiterId, Work,
 };
 
-use crate::host::{Host, Target, Until};
+use crate::host::{Host, NOBODY, Target, Until};
 use crate::mutants::Mutant;
 use crate::protocol::{Blocking, Order, Part, Protocol, SlotCounts};
 use crate::setup::{Setup, StreamQueues};
@@ -187,8 +187,7 @@ impl Protocol for Fencepost {
         self.report(host, signal);
     }
 
-    fn destroy(&mut self, host: &mut Host, event: usize) {
-        let _ = host;
+    fn destroy(&mut self, _host: &mut Host, event: usize) {
         if self.machine.destroy_event(self.events[event]).is_ok() {
             self.events[event] = self.machine.create_event();
             self.waits.retain(|(_, e)| *e != event);
@@ -211,12 +210,13 @@ impl Protocol for Fencepost {
             return false;
         }
         let mine = [Some(pair.compute), pair.transfer].into_iter().flatten().any(|s| self.behind(gpu, s));
-        mine || gpu.is_lost() || stream == 0 && self.draining().any(|s| self.behind(gpu, s))
+        mine || gpu.is_lost() || self.draining().any(|s| self.behind(gpu, s))
     }
 
     fn poll(&mut self, host: &mut Host, stream: usize) {
         let pair = self.streams[stream];
-        let draining: Vec<StreamId> = if stream == 0 { self.draining().collect() } else { Vec::new() };
+        // Whoever reads one timeline reads those of streams that drain, too.
+        let draining: Vec<StreamId> = self.draining().collect();
         for stream in [Some(pair.compute), pair.transfer].into_iter().flatten().chain(draining) {
             if let Some(semaphore) = self.machine.timeline(stream) {
                 let value = if host.gpu.is_lost() { u64::MAX } else { host.gpu.semaphore(semaphore) };
@@ -246,10 +246,10 @@ impl Protocol for Fencepost {
     }
 
     fn register(&mut self, target: Target) -> u64 {
-        let Target::Event(event) = target else { return u64::MAX - 1 };
+        let Target::Event(event) = target else { return NOBODY };
         match self.machine.query(self.events[event]) {
-            Ok(Query::Pending(point)) => self.machine.watch(point).ok().flatten().map_or(u64::MAX - 1, token),
-            _ => u64::MAX - 1,
+            Ok(Query::Pending(point)) => self.machine.watch(point).ok().flatten().map_or(NOBODY, token),
+            _ => NOBODY,
         }
     }
 
@@ -448,7 +448,7 @@ impl Fencepost {
                 Ok(Query::Pending(point)) => {
                     let semaphore = self.machine.timeline(point.stream).unwrap_or(0);
                     let until = Until::Semaphore(Signal { semaphore, value: point.value });
-                    return Blocking::Block { until, token: u64::MAX };
+                    return Blocking::Checked { until };
                 }
                 Ok(Query::Open(point)) => {
                     if self.drive(host, |m| m.flush(point.stream)).is_err() {

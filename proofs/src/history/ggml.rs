@@ -419,7 +419,7 @@ impl<E: Events> Protocol for Ggml<E> {
         match until {
             Until::Semaphore(signal) => c.value(signal.semaphore, signal.value),
             Until::Fence(fence) => c.name(Space::Fence, u64::from(fence)),
-            Until::Native { .. } | Until::Never => {}
+            Until::Native { .. } => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use fencepost_proofs::protocol::Protocol;
 use fencepost_proofs::search::{self, Finding, Limits, Outcome};
 use fencepost_proofs::setup::Setup;
 use fencepost_proofs::world::{Action, System, World};
-use fencepost_proofs::{canonical, with_row};
+use fencepost_proofs::{canonical, explain, with_row};
 
 /// One answer for each item, in order, from two threads.
 pub fn on_two_threads<T: Sync, R: Send>(items: &[T], answer: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -68,21 +68,11 @@ fn replay_in<P: Protocol>(system: &System<P>, finding: &Finding) -> End {
         return End::Broken;
     }
     let text = format!("{setup}: {} ends with {:?}", finding.rule.name(), world.broken);
-    assert!(finding.rule == Rule::Progress && world.broken.is_none() && never_drains(system, world), "{text}");
+    assert!(
+        finding.rule == Rule::Progress && world.broken.is_none() && explain::never_drains(system, &world),
+        "{text}"
+    );
     End::NeverDrains
-}
-
-fn never_drains<P: Protocol>(system: &System<P>, world: World<P>) -> bool {
-    let mut known = BTreeSet::from([form(system, &world)]);
-    let mut worlds = vec![world];
-    while let Some(world) = worlds.pop() {
-        if system.is_quiescent(&world) || world.broken.is_some() {
-            return false;
-        }
-        let next = successors(system, &world).into_iter().filter(|(action, _)| action.is_device());
-        worlds.extend(next.map(|(_, next)| next).filter(|next| known.insert(form(system, next))));
-    }
-    true
 }
 
 pub fn successors<P: Protocol>(system: &System<P>, world: &World<P>) -> Vec<(Action, World<P>)> {
