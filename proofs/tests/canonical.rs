@@ -46,19 +46,6 @@ const IMPRECISE: &[(&[u8], Family, &str)] = &[
          synchronize E0; record E0 S0; work W S0; device Q0 0; synchronize E0; return H0; record E0 S0`, then \
          `synchronize E0`",
     ),
-    (
-        &[10],
-        Family::Vulkan,
-        "what a superseded slot is parked on shows when the wait that names it is flushed: `work S0; flush S0; \
-         record E0 S0; wait S0 E0; flush S0; wait S0 E0; device Q0 0; destroy E0` and `record E0 S0; synchronize E0; \
-         work S0; flush S0; wait S0 E0; work S0; device Q0 0; return H0; destroy E0`, then `flush S0`",
-    ),
-    (
-        &[10, 11],
-        Family::Vulkan,
-        "destroyed streams are read with the stream named 0, whose name is not in the form: `work S0; renew S0; \
-         work S1; flush S1` and `work S0; renew S0; work S0; flush S0`, then any poll",
-    ),
 ];
 
 static CHECKS: LazyLock<Vec<(Setup, Checked)>> = LazyLock::new(|| {

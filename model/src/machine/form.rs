@@ -121,6 +121,9 @@ impl Machine {
             // The set's own point stands with the event while the slot is Recorded.
             let from = usize::from(slot.state == Lifecycle::Recorded);
             self.write_frontier(slot.frontier.get(from..).unwrap_or(&[]), streams, c);
+            if slot.state == Lifecycle::Recorded && !self.passed(slot.frontier[0]) {
+                self.write_waited(&slot.frontier[1..], streams, c);
+            }
         }
         let start = c.bytes().len();
         for (index, slot) in self.slots.iter().enumerate() {
@@ -140,6 +143,15 @@ impl Machine {
             let newest = mine.map(|p| p.value).max();
             let timeline = self.streams.at(index).map_or(0, |(_, s)| s.lane.timeline);
             c.number(newest.map_or(0, |value| c.rank(timeline, value)));
+        }
+    }
+
+    /// Streams that wait for the generation already, even where that wait is known to have passed: another is dropped.
+    fn write_waited(&self, waits: &[Point], streams: usize, c: &mut Canon) {
+        for name in 0..streams {
+            let index = c.raw(Space::Stream, name).unwrap_or(0) as u32;
+            let generation = self.streams.at(index).map(|(generation, _)| generation);
+            c.flag(waits.iter().any(|p| p.stream.index == index && Some(p.stream.generation) == generation));
         }
     }
 
