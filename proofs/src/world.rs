@@ -410,8 +410,8 @@ impl<P: Protocol> System<P> {
                 host.judge(Occurrence::Reported { covers: host.ghost.covers[event] });
             }
         }
-        let known = (0..host.ghost.issued.len()).all(|s| !protocol.can_poll(host.gpu, s));
-        let quiet = host.gpu.is_idle() && known && !host.gpu.is_lost();
+        let known = |host: &Host| (0..host.ghost.issued.len()).all(|s| !protocol.can_poll(host.gpu, s));
+        let quiet = host.gpu.is_idle() && !host.gpu.is_lost() && known(host);
         if self.is_stuck(host) {
             host.judge(Occurrence::Stuck);
         }

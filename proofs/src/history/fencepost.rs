@@ -262,11 +262,15 @@ impl Protocol for Fencepost {
                 return Some((submitted - reached) as usize);
             }
             let ended = gpu.semaphore(self.shared(timeline)).clamp(reached, submitted);
+            let running = (submitted - ended) as usize;
+            if ended == reached {
+                return Some(running);
+            }
             let named = self.named(gpu).filter(|(t, v)| *t == timeline && (reached + 1..=ended).contains(v));
             let mut named: Vec<u64> = named.map(|(_, v)| v).collect();
             named.sort_unstable();
             named.dedup();
-            Some((submitted - ended) as usize + named.len())
+            Some(running + named.len())
         };
         // One destroyed stream drains at a time.
         if self.draining().count() > 1 {
