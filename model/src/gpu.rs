@@ -249,6 +249,11 @@ impl Gpu {
         self.semaphores.len() as Semaphore - 1
     }
 
+    /// `vkSignalSemaphore`: takes effect at once.
+    pub fn signal_semaphore(&mut self, semaphore: Semaphore, value: u64) {
+        self.semaphores[semaphore as usize] = value;
+    }
+
     /// A further fence, signalled.
     pub fn create_fence(&mut self) -> FenceId {
         self.fences.push(true);

@@ -55,8 +55,7 @@ pub struct Machine {
     lost: bool,
     /// The driver refused something for the call in progress, which takes its fallback.
     refused: bool,
-    /// Commands issued on each queue: whether anything stands between a set and a wait.
-    issued: Vec<u64>,
+    queues: Vec<Queue>,
     streams: Table<Stream>,
     /// What closed streams left for streams to come.
     idle: Vec<Lane>,
@@ -67,6 +66,13 @@ pub struct Machine {
     free: Vec<u32>,
     waiters: Table<Waiter>,
     guards: Guards,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    policy: Policy,
+    /// Commands issued: whether anything stands between a set and a wait.
+    issued: u64,
 }
 
 /// A timeline, with the buffers whose execution it reports.
@@ -154,7 +160,7 @@ struct Waiter {
     next: u32,
 }
 
-clone_in_place!(Machine { policy, lost, refused, issued, streams, idle, lanes, events, slots, free, waiters, guards });
+clone_in_place!(Machine { policy, lost, refused, queues, streams, idle, lanes, events, slots, free, waiters, guards });
 clone_in_place!(Lane { queue, timeline, submitted, leases, free_buffers });
 clone_in_place!(Stream {
     lane,
@@ -183,7 +189,7 @@ impl Machine {
             policy,
             lost: false,
             refused: false,
-            issued: Vec::new(),
+            queues: Vec::new(),
             streams: Table::new(),
             idle: Vec::new(),
             lanes: 0,
@@ -207,6 +213,14 @@ impl Machine {
 
     // Streams ------------------------------------------------------------------------------------
 
+    /// Recordings on this queue follow another policy from now on. A queue that only copies has no device
+    /// events.
+    ///
+    /// Vulkan: `vkCmdSetEvent2` needs a queue with graphics or compute (VUID-vkCmdSetEvent2-commandBuffer-cmdpool).
+    pub fn set_policy(&mut self, queue: QueueId, policy: Policy) {
+        self.queue_mut(queue).policy = policy;
+    }
+
     /// A new stream on a queue. First: [`Effect::CreateTimeline`], unless a closed stream of that
     /// queue left its own.
     ///
@@ -219,9 +233,7 @@ impl Machine {
             return if refused { Err(Error::Refused(effect)) } else { Ok(Step::First(effect)) };
         };
         let lane = self.idle.swap_remove(at);
-        if self.issued.len() <= queue as usize {
-            self.issued.resize(queue as usize + 1, 0);
-        }
+        self.queue_mut(queue);
         Ok(Step::Done(self.streams.insert(Stream {
             companion: None,
             follows: 0,
@@ -387,7 +399,7 @@ impl Machine {
             self.stream_mut(stream)?.open_slots.push(slot.index);
             self.issue(stream);
         }
-        let mark = self.issued[queue as usize];
+        let mark = self.queues[queue as usize].issued;
         let recording = Recording { point, queue, slot: set.map(|(_, slot)| slot.index), mark };
         if let Some(former) = self.event_mut(event)?.recording.replace(recording) {
             self.supersede(former);
@@ -427,7 +439,7 @@ impl Machine {
         if point.stream != stream && self.is_open(point) && self.keeps(Guard::FlushBeforeWait) {
             return Ok(Step::First(self.submit(point.stream)));
         }
-        let slot = recording.slot.filter(|_| recording.mark != self.issued[queue as usize]);
+        let slot = recording.slot.filter(|_| recording.mark != self.queues[queue as usize].issued);
         if let Some(slot) = slot
             && self.slots[slot as usize].frontier[1..].iter().any(|p| p.stream == stream)
         {
@@ -531,6 +543,15 @@ impl Machine {
             Some(r) if self.is_open(r.point) => Query::Open(r.point),
             Some(r) => Query::Pending(r.point),
         })
+    }
+
+    /// The slot of the event's current generation, if it has one. As long as the generation is current nobody
+    /// resets the slot, so what the device wrote beside it may be read.
+    ///
+    /// Vulkan: the query of a `vkCmdWriteTimestamp2`. CUDA: what `cudaEventElapsedTime` reads.
+    pub fn recorded_slot(&self, event: EventId) -> Result<Option<SlotId>, Error> {
+        let slot = self.event(event)?.recording.and_then(|r| r.slot);
+        Ok(slot.map(|index| SlotId { index, generation: self.slots[index as usize].generation }))
     }
 
     /// The event is no longer used. Waits on it keep their meaning; its slot is superseded. Succeeds
@@ -810,8 +831,15 @@ impl Machine {
     /// A command was issued on the stream's queue.
     fn issue(&mut self, stream: StreamId) {
         if let Some(queue) = self.queue(stream) {
-            self.issued[queue as usize] += 1;
+            self.queue_mut(queue).issued += 1;
         }
+    }
+
+    fn queue_mut(&mut self, queue: QueueId) -> &mut Queue {
+        if self.queues.len() <= queue as usize {
+            self.queues.resize(queue as usize + 1, Queue { policy: self.policy, issued: 0 });
+        }
+        &mut self.queues[queue as usize]
     }
 
     /// The open batch's buffer, or what has to come first.
@@ -886,7 +914,8 @@ impl Machine {
         if ended {
             return Err(self.submit(stream));
         }
-        if !self.policy.events || self.refused {
+        let policy = self.queue(stream).map_or(self.policy, |queue| self.queues[queue as usize].policy);
+        if !policy.events || self.refused {
             return Ok(None);
         }
         let lease = self.lease(stream)?;

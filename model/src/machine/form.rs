@@ -59,7 +59,7 @@ impl Machine {
                         Some(slot) => c.name(Space::DeviceEvent, u64::from(slot)),
                         None => c.number(255),
                     }
-                    c.flag(r.mark == self.issued[r.queue as usize]);
+                    c.flag(r.mark == self.queues[r.queue as usize].issued);
                 }
                 _ => c.number(0),
             }
