@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ash::vk;
+
 use crate::device::Device;
 use crate::driver::{BufferId, Driver};
 use crate::error::Error;
@@ -55,6 +57,11 @@ impl Buffer {
         let mut bytes = vec![0; self.size as usize];
         self.read(0, &mut bytes)?;
         Ok(bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect())
+    }
+
+    /// The Vulkan handle, for commands and descriptors of your own; `None` on the simulated GPU.
+    pub fn raw(&self) -> Option<vk::Buffer> {
+        self.memory.driver.raw_buffer(self.memory.id)
     }
 
     pub(crate) fn id(&self) -> BufferId {

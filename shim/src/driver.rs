@@ -26,6 +26,19 @@ impl Queue {
     }
 }
 
+/// Keeps everybody else, the application that owns the queue included, from submitting to it.
+pub trait QueueLock: Send + Sync {
+    /// Submits while nobody else does.
+    fn alone(&self, submit: &mut dyn FnMut());
+}
+
+impl QueueLock for Mutex<()> {
+    fn alone(&self, submit: &mut dyn FnMut()) {
+        let _alone = lock(self);
+        submit();
+    }
+}
+
 /// One batch for a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
@@ -68,6 +81,8 @@ pub trait Driver: Send + Sync {
     fn create_buffer(&self, size: u64) -> Answer<BufferId>;
     /// Nothing uses it any more.
     fn destroy_buffer(&self, buffer: BufferId);
+    /// Its handle; `None` where there is no Vulkan.
+    fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer>;
     /// The host writes. The range was checked.
     fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]);
     /// The host reads. The range was checked.

@@ -39,8 +39,9 @@ pub struct DropQueue<T> {
 struct Counts {
     /// Values not dropped yet, and their bytes.
     held: (usize, u64),
-    /// The same of those pushed since the last flush, and the streams that use them.
+    /// The same of those pushed since the last flush.
     unflushed: (usize, u64),
+    /// The streams that use held values.
     streams: Vec<StreamId>,
 }
 
@@ -97,9 +98,12 @@ impl<T: Send + 'static> DropQueue<T> {
                 Err(error) => return Err(error),
             }
         }
+        drop(locked); // Values go outside of the lock.
         let mut counts = lock(&self.counts);
         counts.unflushed = (0, 0);
-        counts.streams.clear();
+        if counts.held.0 == 0 {
+            counts.streams.clear();
+        }
         Ok(())
     }
 

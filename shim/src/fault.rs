@@ -128,6 +128,10 @@ impl<D: Driver> Driver for Faults<D> {
         }
     }
 
+    fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer> {
+        self.inner.raw_buffer(buffer)
+    }
+
     fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
         self.inner.write(buffer, offset, bytes);
     }

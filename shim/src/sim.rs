@@ -205,6 +205,10 @@ impl Driver for Simulated {
         self.state().buffers[buffer as usize] = None;
     }
 
+    fn raw_buffer(&self, _buffer: BufferId) -> Option<vk::Buffer> {
+        None
+    }
+
     fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
         if let Some(memory) = &mut self.state().buffers[buffer as usize] {
             memory[range(offset, bytes.len() as u64)].copy_from_slice(bytes);

@@ -167,6 +167,10 @@ impl<D: Driver> Driver for Tracer<D> {
         self.inner.destroy_buffer(buffer);
     }
 
+    fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer> {
+        self.inner.raw_buffer(buffer)
+    }
+
     fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
         self.inner.write(buffer, offset, bytes);
     }

@@ -7,7 +7,7 @@ mod open;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ash::khr::synchronization2;
 use ash::vk;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use self::open::Messenger;
 pub use self::open::{Adopted, AdoptedQueue, OpenOptions};
-use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
+use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Queue, QueueLock, Raw, Time};
 use crate::error::{DriverError, Error};
 
 /// Queries in one pool.
@@ -42,7 +42,7 @@ struct QueueHandle {
     queue: vk::Queue,
     valid_bits: u32,
     /// `vkQueueSubmit` is called by one thread at a time.
-    lock: Arc<Mutex<()>>,
+    lock: Arc<dyn QueueLock>,
 }
 
 struct Owned {
@@ -315,6 +315,10 @@ impl Driver for Vulkan {
         }
     }
 
+    fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer> {
+        Some(self.tables().buffer(buffer).handle)
+    }
+
     fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
         let mapped = self.tables().buffer(buffer).mapped.cast::<u8>();
         // SAFETY: the range lies in the mapping, which no Rust reference points into.
@@ -328,12 +332,12 @@ impl Driver for Vulkan {
     }
 
     fn begin(&self, lease: Lease, new: bool) -> Answer<()> {
+        let pool = self.tables().timelines[lease.timeline as usize].pool;
+        let Some(pool) = pool else { return Ok(()) }; // The host's batches hold nothing.
         if !new {
             self.tables().ended(lease).store(false, Ordering::Relaxed);
             return self.begin_buffer(self.command_buffer(lease));
         }
-        let pool = self.tables().timelines[lease.timeline as usize].pool;
-        let Some(pool) = pool else { return Ok(()) }; // The host's batches hold nothing.
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
         // SAFETY: the pool is the timeline's, which is ours alone for this call.
         let buffers = unsafe { self.device.allocate_command_buffers(&info) };
@@ -464,10 +468,12 @@ impl Driver for Vulkan {
             .signal_semaphores(&signal.0)
             .push_next(&mut timeline);
         let handle = &self.handles[batch.queue as usize];
-        let _alone = handle.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the buffer has ended; the value is greater than every earlier one, which the machine sees to; nobody
-        // else submits.
-        let submitted = unsafe { self.device.queue_submit(handle.queue, &[submit], vk::Fence::null()) };
+        let mut submitted = Ok(());
+        handle.lock.alone(&mut || {
+            // SAFETY: the buffer has ended; the value is greater than every earlier one, which the machine sees to;
+            // nobody else submits.
+            submitted = unsafe { self.device.queue_submit(handle.queue, &[submit], vk::Fence::null()) };
+        });
         check("vkQueueSubmit", submitted)
     }
 

@@ -96,7 +96,7 @@ fn nothing_is_made_in_the_steady_state() {
     check(Box::new(|lines| {
         Device::with_driver(Tracer::new(Simulated::new(fastrand::u64(..)), lines), Options::default())
     }));
-    if let Some((vulkan, messages)) = common::vulkan(true) {
+    if let Some((vulkan, messages)) = common::vulkan(true, true) {
         check(Box::new(|lines| Device::with_driver(Tracer::new(vulkan, lines), Options::default())));
         assert_eq!(messages.heard(), Vec::<String>::new());
     }
@@ -104,7 +104,7 @@ fn nothing_is_made_in_the_steady_state() {
 
 #[test]
 fn nothing_is_allocated_in_the_steady_state() {
-    let Some((vulkan, _)) = common::vulkan(true) else { return };
+    let Some((vulkan, _)) = common::vulkan(true, true) else { return };
     let device = Device::with_driver(vulkan, Options::default());
     let before = Cell::new(0);
     rounds(&device, || before.set(COUNT.get()), || assert_eq!(COUNT.get() - before.get(), 0));

@@ -8,7 +8,7 @@ use ash::khr::synchronization2;
 use ash::vk;
 
 use super::{Owned, QueueHandle, Vulkan};
-use crate::driver::{Messages, Queue};
+use crate::driver::{Messages, Queue, QueueLock};
 use crate::error::{DriverError, Error};
 
 /// Which device, and how.
@@ -34,14 +34,14 @@ impl Default for OpenOptions {
 }
 
 /// A queue of an application.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AdoptedQueue {
     /// Its family.
     pub family: u32,
     /// Its position in the family.
     pub index: u32,
-    /// Held by whoever calls `vkQueueSubmit` on the queue, by the application too.
-    pub lock: Arc<Mutex<()>>,
+    /// Held by whoever calls `vkQueueSubmit` on the queue, by the application too. A `Mutex<()>` is one.
+    pub lock: Arc<dyn QueueLock>,
 }
 
 /// A device of an application, of Vulkan 1.2 or later with `timelineSemaphore` enabled.
@@ -240,7 +240,7 @@ fn open_device(instance: &ash::Instance, options: &OpenOptions) -> Result<(Adopt
     let device = unsafe { instance.create_device(physical_device, &info, None) };
     let device = device.map_err(|result| Error::NoDriver(DriverError { call: "vkCreateDevice", result }))?;
     let queues = usable().flat_map(|(family, p)| {
-        (0..count(p) as u32).map(move |index| AdoptedQueue { family, index, lock: Arc::default() })
+        (0..count(p) as u32).map(move |index| AdoptedQueue { family, index, lock: Arc::new(Mutex::new(())) })
     });
     let queues = queues.collect();
     let instance = instance.clone();

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fencepost_vulkan::ash::vk;
@@ -17,8 +17,6 @@ pub struct Bench {
     pub device: Device,
     pub fault: Fault,
     pub random: Mutex<fastrand::Rng>,
-    /// How much memory the work before a value moves: enough that a missing order shows.
-    pub work_bytes: u64,
     pub is_simulated: bool,
     scratch: Buffer,
 }
@@ -44,11 +42,15 @@ pub fn on_simulated(story: impl Fn(&Bench)) {
 }
 
 pub fn on_vulkan(story: impl Fn(&Bench)) {
+    on_vulkan_validated(true, story);
+}
+
+pub fn on_vulkan_validated(validated: bool, story: impl Fn(&Bench)) {
     // One at a time: validation layers and software drivers are heavy.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (synchronization2, events) in [(true, true), (false, true), (true, false)] {
-        let Some((vulkan, messages)) = vulkan(synchronization2) else { return };
+        let Some((vulkan, messages)) = vulkan(synchronization2, validated) else { return };
         play(vulkan, &messages, 1 << 20, fastrand::u64(..), events, false, &story);
     }
 }
@@ -69,17 +71,22 @@ fn play(
     let device = Device::with_driver(faults, Options { policy: Policy { events }, ..Options::default() });
     let scratch = device.buffer(work_bytes).expect("there is memory");
     let random = Mutex::new(fastrand::Rng::with_seed(seed));
-    let bench = Bench { device, fault, random, work_bytes, is_simulated, scratch };
+    let bench = Bench { device, fault, random, is_simulated, scratch };
     story(&bench);
     drop(bench);
     let heard = messages.heard();
     assert!(heard.is_empty(), "{} messages, the first: {}", heard.len(), heard[0]);
 }
 
+/// Drivers that are unloaded and loaded again for each test run out of static thread-local storage (NVIDIA 580): one
+/// device stays for the life of the process.
+static KEEP: LazyLock<Option<Vulkan>> = LazyLock::new(|| Vulkan::open(&OpenOptions::default()).ok());
+
 /// A Vulkan driver with validation; `None`, and a line that says why, where there is none.
-pub fn vulkan(synchronization2: bool) -> Option<(Vulkan, Messages)> {
+pub fn vulkan(synchronization2: bool, validated: bool) -> Option<(Vulkan, Messages)> {
+    LazyLock::force(&KEEP);
     let messages = Messages::default();
-    let validation = Some(messages.clone());
+    let validation = validated.then(|| messages.clone());
     match Vulkan::open(&OpenOptions { synchronization2, validation, ..OpenOptions::default() }) {
         Ok(vulkan) => Some((vulkan, messages)),
         Err(error) => {
@@ -87,6 +94,17 @@ pub fn vulkan(synchronization2: bool) -> Option<(Vulkan, Messages)> {
             None
         }
     }
+}
+
+/// Layers before 1.3.296 wait for themselves, for 10 seconds, where the host signals a timeline semaphore
+/// (KhronosGroup/Vulkan-ValidationLayers #4968, mended by #8519).
+pub fn host_signals_are_validated() -> bool {
+    // SAFETY: the loader is a library made to be loaded like this.
+    let Ok(entry) = (unsafe { fencepost_vulkan::ash::Entry::load() }) else { return true };
+    // SAFETY: the loader lives.
+    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
+    let khronos = layers.iter().find(|l| l.layer_name_as_c_str() == Ok(c"VK_LAYER_KHRONOS_validation"));
+    khronos.is_none_or(|layer| layer.spec_version >= vk::make_api_version(0, 1, 3, 296))
 }
 
 fn skip(why: &Error) {
@@ -171,17 +189,19 @@ impl Bench {
         stream.record(|c| c.copy((from, 0), (to, 0), 16)).expect("it is recorded").expect("it fits");
     }
 
+    /// The same on the stream that wrote.
+    pub fn consume_after_barrier(&self, stream: &Stream, from: &Buffer, to: &Buffer) {
+        stream.record(|c| c.barrier()).expect("it is recorded");
+        self.consume(stream, from, to);
+    }
+
     fn slowly(&self, commands: &mut Commands, then: impl FnOnce(&mut Commands) -> Result<(), Error>) {
         for word in 0..4 {
             commands.barrier(); // Streams share the scratch memory of their queue.
-            commands.fill(&self.scratch, 0, self.scratch_bytes(), word).expect("it fits");
+            commands.fill(&self.scratch, 0, self.scratch.size(), word).expect("it fits");
         }
         commands.barrier();
         then(commands).expect("it fits");
-    }
-
-    fn scratch_bytes(&self) -> u64 {
-        self.scratch.size()
     }
 }
 
