@@ -28,12 +28,6 @@ const FURTHER_MAX: u8 = 3;
 /// mended has to leave the list.
 const IMPRECISE: &[(&[u8], Family, &str)] = &[
     (
-        &[1, 2, 3, 4, 5, 6, 7],
-        Family::Vulkan,
-        "free buffers are left out until one is pointed at: `` and `work S0; flush S0; work S0; synchronize S0; \
-         return H0`, then `record E0 S0`",
-    ),
-    (
         &[8],
         Family::Cuda,
         "the number of a destroyed event is used again while a queue names it: `record E0 S0; wait S0 E0` and \
@@ -277,9 +271,9 @@ fn round<P: Protocol>(system: &System<P>, world: &mut World<P>) -> Vec<Action> {
     };
     for event in 0..system.setup.bounds.events {
         for stream in 0..streams {
-            take(world, Action::Work { stream, part: Part::Compute, kind: Kind::Watched, refuse: 0 });
-            take(world, Action::Record { event, stream, refuse: 0 });
-            take(world, Action::Wait { stream, event, refuse: 0 });
+            take(world, Action::Work { stream, part: Part::Compute, kind: Kind::Watched, refuse: 0, lease: 0 });
+            take(world, Action::Record { event, stream, refuse: 0, lease: 0 });
+            take(world, Action::Wait { stream, event, refuse: 0, lease: 0 });
             take(world, Action::Flush { stream, refuse: 0 });
             take(world, Action::Synchronize { target: Target::Event(event), refuse: 0 });
             loop {
@@ -311,9 +305,15 @@ impl<'a> Renaming<'a> {
         let s = |stream: usize| self.order.streams[stream];
         let e = |event: usize| self.order.events[event];
         match action {
-            Action::Work { stream, part, kind, refuse } => Action::Work { stream: s(stream), part, kind, refuse },
-            Action::Record { event, stream, refuse } => Action::Record { event: e(event), stream: s(stream), refuse },
-            Action::Wait { stream, event, refuse } => Action::Wait { stream: s(stream), event: e(event), refuse },
+            Action::Work { stream, part, kind, refuse, lease } => {
+                Action::Work { stream: s(stream), part, kind, refuse, lease }
+            }
+            Action::Record { event, stream, refuse, lease } => {
+                Action::Record { event: e(event), stream: s(stream), refuse, lease }
+            }
+            Action::Wait { stream, event, refuse, lease } => {
+                Action::Wait { stream: s(stream), event: e(event), refuse, lease }
+            }
             Action::Flush { stream, refuse } => Action::Flush { stream: s(stream), refuse },
             Action::Synchronize { target: Target::Event(event), refuse } => {
                 Action::Synchronize { target: Target::Event(e(event)), refuse }
