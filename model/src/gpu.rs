@@ -676,11 +676,14 @@ impl Gpu {
         later.len() as u64
     }
 
-    /// A set's number: how many sets ago (Vulkan), or a name (CUDA-like, where only sameness matters).
+    /// A set: its event and how many sets ago (Vulkan), or a name (CUDA-like, where only sameness matters and the
+    /// event may be gone).
     fn write_set(&self, event: DeviceEvent, set: u64, c: &mut Canon) {
-        c.name(Space::DeviceEvent, u64::from(event));
         match self.family {
-            Family::Vulkan => c.number(self.age(event, set)),
+            Family::Vulkan => {
+                c.name(Space::DeviceEvent, u64::from(event));
+                c.number(self.age(event, set));
+            }
             Family::Cuda => c.name(Space::Ordinal, u64::from(event) << 48 | set),
         }
     }

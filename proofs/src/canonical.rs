@@ -2,8 +2,7 @@
 //!
 //! What merging rests on: names that the client chose (streams, events, threads) carry no meaning, and of all
 //! orders that the topology allows the smallest form stands for all. Soundness needs that the successors of merged
-//! worlds merge as well. `tests/canonical.rs` compares them: no pair differs but of row 8, for which it
-//! lists what the form splits (`IMPRECISE`).
+//! worlds merge as well. `tests/canonical.rs` compares them: no pair differs.
 
 use fencepost::{Canon, Op, Rule, Space};
 
