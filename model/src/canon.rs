@@ -131,6 +131,16 @@ impl Canon {
         self.flag(value <= now);
     }
 
+    /// Takes back what was written from `start` on; names stay given.
+    pub fn cut(&mut self, start: usize) -> Vec<u8> {
+        self.bytes.split_off(start)
+    }
+
+    /// Writes what was taken back.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// Sorts what was written from `start` on in records of `width` bytes: their order carries no meaning.
     pub fn sort_records(&mut self, start: usize, width: usize) {
         let records = &mut self.bytes[start..];

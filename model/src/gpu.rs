@@ -605,8 +605,9 @@ impl Gpu {
     }
 
     /// Writes queues and open buffers. Queues, streams and semaphores have their names already; device
-    /// events and buffers are named as they are met, and [`Gpu::write_event`] follows for each.
-    pub fn write(&self, c: &mut Canon) {
+    /// events and buffers are named as they are met, and [`Gpu::write_event`] follows for each event. `write_buffer`
+    /// adds what the owner of the buffers knows of each. Open buffers that nobody names are in no order.
+    pub fn write(&self, c: &mut Canon, write_buffer: impl Fn(BufferId, &mut Canon)) {
         c.flag(self.lost);
         for name in 0..self.queues.len() {
             let Some(queue) = c.raw(Space::Queue, name) else { continue };
@@ -622,18 +623,30 @@ impl Gpu {
         for name in 0..c.assigned(Space::Fence).len() {
             c.flag(c.raw(Space::Fence, name).is_some_and(|f| self.fences[f as usize]));
         }
-        let mut open: Vec<&OpenBuffer> = Vec::with_capacity(self.open.len());
-        for name in c.assigned(Space::Buffer) {
-            open.extend(self.open.iter().find(|b| u64::from(b.id) == *name));
-        }
-        open.extend(self.open.iter().filter(|b| !c.assigned(Space::Buffer).contains(&u64::from(b.id))));
-        c.number(open.len() as u64);
-        for buffer in open {
-            c.name(Space::Buffer, u64::from(buffer.id));
+        let write_open = |buffer: &OpenBuffer, c: &mut Canon| {
             c.name(Space::Queue, u64::from(buffer.queue));
             c.number(buffer.ops.len() as u64);
             buffer.ops.iter().for_each(|op| self.write_op(op, c));
+        };
+        for name in 0..c.assigned(Space::Buffer).len() {
+            let Some(id) = c.raw(Space::Buffer, name) else { continue };
+            write_buffer(id as BufferId, c);
+            let open = self.open.iter().find(|b| u64::from(b.id) == id);
+            c.flag(open.is_some());
+            open.into_iter().for_each(|buffer| write_open(buffer, c));
         }
+        let is_named = |b: &&OpenBuffer| c.assigned(Space::Buffer).contains(&u64::from(b.id));
+        let unnamed: Vec<&OpenBuffer> = self.open.iter().filter(|b| !is_named(b)).collect();
+        c.number(unnamed.len() as u64);
+        let record = |buffer: &OpenBuffer| {
+            let start = c.bytes().len();
+            write_buffer(buffer.id, c);
+            write_open(buffer, c);
+            c.cut(start)
+        };
+        let mut records: Vec<Vec<u8>> = unnamed.into_iter().map(record).collect();
+        records.sort_unstable();
+        records.iter().for_each(|record| c.append(record));
     }
 
     /// Writes the state of a device event.
@@ -668,11 +681,14 @@ impl Gpu {
         later.len() as u64
     }
 
-    /// A set's number: how many sets ago (Vulkan), or a name (CUDA-like, where only sameness matters).
+    /// A set: its event and how many sets ago (Vulkan), or a name (CUDA-like, where only sameness matters and the
+    /// event may be gone).
     fn write_set(&self, event: DeviceEvent, set: u64, c: &mut Canon) {
-        c.name(Space::DeviceEvent, u64::from(event));
         match self.family {
-            Family::Vulkan => c.number(self.age(event, set)),
+            Family::Vulkan => {
+                c.name(Space::DeviceEvent, u64::from(event));
+                c.number(self.age(event, set));
+            }
             Family::Cuda => c.name(Space::Ordinal, u64::from(event) << 48 | set),
         }
     }

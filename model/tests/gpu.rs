@@ -838,7 +838,7 @@ impl Device {
         self.gpu.name_values(&mut c);
         queues.iter().for_each(|q| c.assign(Space::Queue, *q));
         semaphores.iter().for_each(|s| c.assign(Space::Semaphore, *s));
-        self.gpu.write(&mut c);
+        self.gpu.write(&mut c, |_, _| ());
         for event in c.assigned(Space::DeviceEvent).to_vec() {
             self.gpu.write_event(event as DeviceEvent, &mut c);
         }

@@ -19,7 +19,8 @@ pub enum Kind {
     Dependent,
 }
 
-/// A step of the system.
+/// A step of the system. Of a call, two things are not the client's: `refuse`, which driver call is refused, and
+/// `lease`, which of the free command buffers that are not as good as new it gets; both count from 1, 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     Work {
@@ -27,16 +28,19 @@ pub enum Action {
         part: Part,
         kind: Kind,
         refuse: u8,
+        lease: u8,
     },
     Record {
         event: usize,
         stream: usize,
         refuse: u8,
+        lease: u8,
     },
     Wait {
         stream: usize,
         event: usize,
         refuse: u8,
+        lease: u8,
     },
     Flush {
         stream: usize,
@@ -114,19 +118,25 @@ impl Action {
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = |refuse: u8| if refuse > 0 { format!(" refuse {refuse}") } else { String::new() };
+        let counted = |word: &str, n: u8| if n > 0 { format!(" {word} {n}") } else { String::new() };
+        let refused = |refuse: u8| counted("refuse", refuse);
+        let leased = |lease: u8| counted("lease", lease);
         match *self {
-            Action::Work { stream, part, kind, refuse } => {
+            Action::Work { stream, part, kind, refuse, lease } => {
                 let kind = match kind {
                     Kind::Plain => "",
                     Kind::Watched => " W",
                     Kind::Dependent => " D",
                 };
                 let part = if part == Part::Copy { "copy" } else { "work" };
-                write!(f, "{part}{kind} S{stream}{}", refused(refuse))
+                write!(f, "{part}{kind} S{stream}{}{}", refused(refuse), leased(lease))
             }
-            Action::Record { event, stream, refuse } => write!(f, "record E{event} S{stream}{}", refused(refuse)),
-            Action::Wait { stream, event, refuse } => write!(f, "wait S{stream} E{event}{}", refused(refuse)),
+            Action::Record { event, stream, refuse, lease } => {
+                write!(f, "record E{event} S{stream}{}{}", refused(refuse), leased(lease))
+            }
+            Action::Wait { stream, event, refuse, lease } => {
+                write!(f, "wait S{stream} E{event}{}{}", refused(refuse), leased(lease))
+            }
             Action::Flush { stream, refuse } => write!(f, "flush S{stream}{}", refused(refuse)),
             Action::Synchronize { target: Target::Event(e), refuse } => {
                 write!(f, "synchronize E{e}{}", refused(refuse))
@@ -176,15 +186,19 @@ impl FromStr for Action {
 
     /// Reads what `Display` writes.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORMS: &str = "work [W|D] S0, copy [W|D] S0, record E0 S0, wait S0 E0, flush S0, synchronize E0 or S0, destroy E0, renew S0, poll S0, device Q0 0, return H0, register H0, time-out H0, lose; a call may end in 'refuse 1'";
+        const FORMS: &str = "work [W|D] S0, copy [W|D] S0, record E0 S0, wait S0 E0, flush S0, synchronize E0 or S0, destroy E0, renew S0, poll S0, device Q0 0, return H0, register H0, time-out H0, lose; a call may end in 'refuse 1' or 'lease 1'";
         let shown: String = text.chars().take(60).collect();
         let wrong = || format!("{shown:?} is no step; steps are: {FORMS}");
         let mut words: Vec<&str> = text.split_whitespace().collect();
-        let mut refuse = 0;
-        if let [.., "refuse", n] = words[..] {
-            refuse = n.parse().map_err(|_| wrong())?;
-            words.truncate(words.len() - 2);
-        }
+        let mut counted = |word: &str| match words[..] {
+            [.., last, n] if last == word => {
+                words.truncate(words.len() - 2);
+                n.parse().map_err(|_| wrong())
+            }
+            _ => Ok(0),
+        };
+        let lease = counted("lease")?;
+        let refuse = counted("refuse")?;
         let name = |word: &str, letter: char| word.strip_prefix(letter)?.parse::<usize>().ok();
         let number = |word: &str, letter: char| name(word, letter).filter(|n| *n < 16).ok_or_else(wrong);
         Ok(match words[..] {
@@ -196,13 +210,13 @@ impl FromStr for Action {
                     [stream] => (Kind::Plain, stream),
                     _ => return Err(wrong()),
                 };
-                Action::Work { stream: number(stream, 'S')?, part, kind, refuse }
+                Action::Work { stream: number(stream, 'S')?, part, kind, refuse, lease }
             }
             ["record", event, stream] => {
-                Action::Record { event: number(event, 'E')?, stream: number(stream, 'S')?, refuse }
+                Action::Record { event: number(event, 'E')?, stream: number(stream, 'S')?, refuse, lease }
             }
             ["wait", stream, event] => {
-                Action::Wait { stream: number(stream, 'S')?, event: number(event, 'E')?, refuse }
+                Action::Wait { stream: number(stream, 'S')?, event: number(event, 'E')?, refuse, lease }
             }
             ["flush", stream] => Action::Flush { stream: number(stream, 'S')?, refuse },
             ["synchronize", what] if what.starts_with('S') => {

@@ -100,6 +100,8 @@ pub struct Host<'a> {
     /// Which refusable call of this step the driver refuses, counted from 1.
     pub refuse_at: u8,
     pub refusable: u8,
+    /// Which of the free buffers that are not as good as new the pool hands out, counted from 1; 0 for another.
+    pub lease: u8,
     /// The stream that the call is about.
     pub stream: usize,
     /// The thread that is back from the driver in this step.

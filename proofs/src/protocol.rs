@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use fencepost::{Canon, Gpu, QueueId, Work};
+use fencepost::{BufferId, Canon, Gpu, QueueId, Work};
 
 use crate::host::{Host, NOBODY, Target, Until};
 use crate::setup::Setup;
@@ -81,6 +81,10 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
     fn register(&mut self, _target: Target) -> u64 {
         NOBODY
     }
+    /// How many free command buffers the next call on a stream might get that are not as good as new.
+    fn leases(&self, _gpu: &Gpu, _stream: usize) -> u8 {
+        0
+    }
     /// Batches in flight on the busiest stream, as the protocol counts them.
     fn in_flight(&self, gpu: &Gpu) -> usize;
     /// For `bounded`, where the protocol is held to it; `quiet` when the device is idle and the host knows it.
@@ -106,6 +110,8 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
     fn assign(&self, gpu: &Gpu, order: &Order, c: &mut Canon);
     /// Writes the state, before the device's.
     fn write(&self, gpu: &Gpu, order: &Order, c: &mut Canon);
+    /// Writes what it knows of a buffer that the form names, or that is open.
+    fn write_buffer(&self, _buffer: BufferId, _c: &mut Canon) {}
     /// Writes what is left once the device has named what it holds.
     fn write_rest(&self, _c: &mut Canon) {}
     /// Writes what a blocked thread waits for, in at most five bytes.

@@ -125,16 +125,19 @@ impl<P: Protocol> System<P> {
         for refuse in refusals.filter(|_| calling) {
             for stream in 0..streams {
                 let both: &[Part] = &[Part::Compute, Part::Copy];
-                for &part in if topology.streams()[stream].transfer.is_some() { both } else { &both[..1] } {
-                    for kind in [Kind::Plain, Kind::Watched, Kind::Dependent] {
-                        if self.may_issue(world, stream, kind) {
-                            actions.push(Action::Work { stream, part, kind, refuse });
+                let parts = if topology.streams()[stream].transfer.is_some() { both } else { &both[..1] };
+                for lease in 0..=world.protocol.leases(&world.gpu, stream) {
+                    for &part in parts {
+                        for kind in [Kind::Plain, Kind::Watched, Kind::Dependent] {
+                            if self.may_issue(world, stream, kind) {
+                                actions.push(Action::Work { stream, part, kind, refuse, lease });
+                            }
                         }
                     }
-                }
-                for event in 0..bounds.events {
-                    actions.push(Action::Record { event, stream, refuse });
-                    actions.push(Action::Wait { stream, event, refuse });
+                    for event in 0..bounds.events {
+                        actions.push(Action::Record { event, stream, refuse, lease });
+                        actions.push(Action::Wait { stream, event, refuse, lease });
+                    }
                 }
                 actions.push(Action::Flush { stream, refuse });
                 if calls.synchronize_stream {
@@ -204,8 +207,9 @@ impl<P: Protocol> System<P> {
     pub fn take(&self, world: &mut World<P>, action: Action, story: Option<&mut Vec<Line>>) -> bool {
         world.seen = 0;
         let World { protocol, gpu, ghost, threads, broken, seen } = world;
+        let (refuse_at, refusable, lease, stream, returning) = (0, 0, 0, 0, None);
         let mut host =
-            Host { gpu, ghost, threads, broken, seen, refuse_at: 0, refusable: 0, stream: 0, returning: None, story };
+            Host { gpu, ghost, threads, broken, seen, refuse_at, refusable, lease, stream, returning, story };
         if !self.carry_out(protocol, &mut host, action) || host.refuse_at > host.refusable {
             return false;
         }
@@ -215,8 +219,14 @@ impl<P: Protocol> System<P> {
     }
 
     fn carry_out(&self, protocol: &mut P, host: &mut Host, action: Action) -> bool {
-        if let Action::Work { stream, .. } | Action::Record { stream, .. } | Action::Wait { stream, .. } = action {
-            host.stream = stream;
+        if let Action::Work { stream, lease, .. }
+        | Action::Record { stream, lease, .. }
+        | Action::Wait { stream, lease, .. } = action
+        {
+            if lease > protocol.leases(host.gpu, stream) {
+                return false;
+            }
+            (host.stream, host.lease) = (stream, lease);
         }
         match action {
             Action::Device(_) => {}
@@ -226,7 +236,7 @@ impl<P: Protocol> System<P> {
             _ => host.note(Lane::Host(0), || action.to_string()),
         }
         match action {
-            Action::Work { stream, part, kind, refuse } => {
+            Action::Work { stream, part, kind, refuse, .. } => {
                 host.refuse_at = refuse;
                 let work = self.work(host, stream, kind);
                 let accepted = protocol.work(host, stream, part, work);
@@ -235,7 +245,7 @@ impl<P: Protocol> System<P> {
                 }
                 accepted || refuse > 0 || host.gpu.is_lost()
             }
-            Action::Record { event, stream, refuse } => {
+            Action::Record { event, stream, refuse, .. } => {
                 host.refuse_at = refuse;
                 let accepted = protocol.record(host, event, stream);
                 if accepted {
@@ -243,7 +253,7 @@ impl<P: Protocol> System<P> {
                 }
                 accepted || refuse > 0 || host.gpu.is_lost()
             }
-            Action::Wait { stream, event, refuse } => {
+            Action::Wait { stream, event, refuse, .. } => {
                 host.refuse_at = refuse;
                 let before = host.gpu.unset_wait_count();
                 let accepted = protocol.wait(host, stream, event);

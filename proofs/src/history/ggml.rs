@@ -1,9 +1,18 @@
 //! What rows 1 to 7 share: a ggml-vulkan backend context as a stream.
 //!
 //! Source: llama.cpp, ggml/src/ggml-vulkan/ggml-vulkan.cpp. A context has at most one open batch; `record`
-//! submits it, `wait` adds to it. A pool hands out the first command buffer that is not flagged in
-//! use. `flush` stands for what graph compute does at its end; `synchronize` of a stream submits, waits on a
-//! fence and resets the whole pool.
+//! submits it, `wait` adds to it. `flush` stands for what graph compute does at its end; `synchronize` of a stream
+//! submits, waits on a fence and resets the whole pool.
+//!
+//! A pool hands out the first command buffer that is not flagged in use. Which one that is depends on how many were
+//! leaked before it, and nothing bounds those, so here any free one may be next. Free buffers are alike, since a
+//! lease begins them anew, unless one is *marked*: busy on the device, or pointed at by an event that may
+//! flag it as free under its next holder. So the choice is between the marked ones and one that is as good as new
+//! (`Action`'s `lease`), and buffers that are not marked need not be remembered.
+//!
+//! Only rows 1 and 2 have that choice. Where leases are counted nothing is flagged as free without a reset, which is
+//! judged if the buffer is busy, and a pointer says nothing once its batch has ended: what it frees is idle, or
+//! leased again. There every order of the pool comes to the same.
 //!
 //! ggml also puts a full barrier before work that may conflict with earlier work. It is left out: it
 //! orders by luck of submission what the event was asked to order.
@@ -20,19 +29,19 @@ use crate::setup::{Setup, StreamQueues};
 pub trait Events: Clone + Debug + Send + Sync + 'static {
     /// Whether the row copies on the transfer queue where there is one.
     const TRANSFERS: bool = false;
+    /// Whether `synchronize` leaves a buffer alone that was leased again since, and resets it otherwise.
+    const COUNTS_LEASES: bool = true;
 
     fn new(event_count: usize, gpu: &mut Gpu) -> Self;
     fn record(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize);
     fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize);
     /// What `synchronize` waits for; `None` if nothing.
     fn until(&self, event: usize) -> Option<Until>;
-    /// What it does afterwards.
-    fn synchronized(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize);
+    /// What it does afterwards, before the event's buffer is flagged as free.
+    fn synchronized(&mut self, _host: &mut Host, _event: usize) {}
     fn destroy(&mut self, host: &mut Host, event: usize);
     /// A batch of this stream was submitted outside of `record`.
     fn flushed(&mut self, _stream: usize) {}
-    /// The command buffer that the event points at.
-    fn pointer(&self, event: usize) -> Option<Pointer>;
     fn name_values(&self, gpu: &Gpu, c: &mut Canon);
     /// Gives semaphores and fences that belong to events their names.
     fn assign(&self, events: &[usize], c: &mut Canon);
@@ -40,11 +49,11 @@ pub trait Events: Clone + Debug + Send + Sync + 'static {
 }
 
 /// A command buffer as an event remembers it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pointer {
-    pub stream: usize,
-    pub index: usize,
-    pub use_counter: u64,
+#[derive(Clone, Copy, Debug)]
+struct Pointer {
+    stream: usize,
+    index: usize,
+    use_counter: u64,
 }
 
 /// Contexts with the events of a row.
@@ -60,6 +69,9 @@ pub struct Ggml<E> {
 pub struct Contexts {
     all: Vec<Context>,
     topology: &'static [StreamQueues],
+    /// What each event points at: the buffer of its last recording.
+    pointers: Vec<Option<Pointer>>,
+    counts_leases: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -98,11 +110,17 @@ struct Open {
 impl Contexts {
     /// The open batch of a stream, begun if there is none; it waits for copies submitted meanwhile.
     pub fn open(&mut self, host: &mut Host, stream: usize) -> BufferId {
+        if self.all[stream].open.is_none() {
+            let marked: Vec<usize> = self.marked(host.gpu, stream).collect();
+            let Context { pool, queue, open, .. } = &mut self.all[stream];
+            let next = match host.lease {
+                0 => free(pool).find(|index| !marked.contains(index)),
+                n => Some(marked[usize::from(n) - 1]),
+            };
+            *open = Some(lease(pool, next, host, buffer_id(stream, 0, 0), *queue));
+        }
         let context = &mut self.all[stream];
-        let open = context.open.get_or_insert_with(|| {
-            let index = lease(&mut context.pool, host, stream, 0, context.queue);
-            Open { index, waits: Vec::new() }
-        });
+        let open = context.open.as_mut().expect("a batch was begun");
         if let Some(transfer) = &mut context.transfer
             && transfer.last_submitted < transfer.value
         {
@@ -112,11 +130,20 @@ impl Contexts {
         buffer_id(stream, 0, open.index)
     }
 
-    /// Where the open batch's buffer is, for an event to remember.
-    pub fn pointer(&self, stream: usize) -> Option<Pointer> {
-        let context = &self.all[stream];
-        let index = context.open.as_ref()?.index;
-        Some(Pointer { stream, index, use_counter: context.pool[index].use_counter })
+    /// The free buffers of a stream that are not as good as new.
+    fn marked(&self, gpu: &Gpu, stream: usize) -> impl Iterator<Item = usize> {
+        free(&self.all[stream].pool).filter(move |index| {
+            let id = buffer_id(stream, 0, *index);
+            is_busy(gpu, id) || (0..self.pointers.len()).any(|event| self.pointed(gpu, event) == Some(id))
+        })
+    }
+
+    /// The buffer that `synchronize` of the event would flag as free, if that may matter.
+    fn pointed(&self, gpu: &Gpu, event: usize) -> Option<BufferId> {
+        let Pointer { stream, index, use_counter } = self.pointers[event]?;
+        let id = buffer_id(stream, 0, index);
+        let holds = self.all[stream].pool[index].use_counter == use_counter && gpu.in_flight(id);
+        (holds || !self.counts_leases).then_some(id)
     }
 
     pub fn command(&mut self, host: &mut Host, stream: usize, command: Command) {
@@ -132,6 +159,21 @@ impl Contexts {
             host.submit(context.queue, &Submit { waits: open.waits, buffer, signal, fence });
             context.submit_pending = true;
         }
+    }
+
+    /// Submits the batch that an event's recording ends; the event remembers its buffer.
+    pub fn submit_recording(
+        &mut self,
+        host: &mut Host,
+        event: usize,
+        stream: usize,
+        signal: Option<Signal>,
+        fence: Option<FenceId>,
+    ) {
+        let Context { pool, open, .. } = &self.all[stream];
+        let pointer = |open: &Open| Pointer { stream, index: open.index, use_counter: pool[open.index].use_counter };
+        self.pointers[event] = open.as_ref().map(pointer);
+        self.submit(host, stream, signal, fence);
     }
 
     /// Ends the open batch and forgets it.
@@ -162,95 +204,75 @@ impl Contexts {
     fn open_transfer(&mut self, host: &mut Host, stream: usize) -> Option<&mut Open> {
         let transfer = self.all[stream].transfer.as_mut()?;
         Some(transfer.open.get_or_insert_with(|| {
-            let index = lease(&mut transfer.pool, host, stream, 1, transfer.queue);
-            Open { index, waits: Vec::new() }
+            let next = free(&transfer.pool).next();
+            lease(&mut transfer.pool, next, host, buffer_id(stream, 1, 0), transfer.queue)
         }))
     }
 
-    /// Flags a buffer as free and resets it, if it has not been leased again since.
-    pub fn release_by_counter(&mut self, host: &mut Host, pointer: Pointer) {
-        let buffer = &mut self.all[pointer.stream].pool[pointer.index];
-        if buffer.use_counter == pointer.use_counter {
+    /// Flags the event's buffer as free: whoever has it by now, or only if nobody leased it since.
+    fn release(&mut self, host: &mut Host, event: usize) {
+        let Some(Pointer { stream, index, use_counter }) = self.pointers[event].take() else { return };
+        let buffer = &mut self.all[stream].pool[index];
+        if !self.counts_leases {
             buffer.in_use = false;
-            host.reset_buffer(buffer_id(pointer.stream, 0, pointer.index), pointer.use_counter);
+        } else if buffer.use_counter == use_counter {
+            buffer.in_use = false;
+            host.reset_buffer(buffer_id(stream, 0, index), use_counter);
         }
     }
 
-    /// Flags a buffer as free, whoever has it by now.
-    pub fn release_by_pointer(&mut self, pointer: Pointer) {
-        self.all[pointer.stream].pool[pointer.index].in_use = false;
-    }
-
-    pub fn use_counter(&self, pointer: Pointer) -> u64 {
-        self.all[pointer.stream].pool[pointer.index].use_counter
-    }
-
-    fn write(&self, order: &Order, gpu: &Gpu, pointed: impl Fn(usize, usize) -> bool, c: &mut Canon) {
+    /// Buffers that are neither marked nor busy are left out; [`Protocol::write_buffer`] tells of the others.
+    fn write(&self, order: &Order, gpu: &Gpu, c: &mut Canon) {
         for s in &order.streams {
-            let Context { queue: _, pool, open, fence: _, submit_pending, transfer } = &self.all[*s];
+            let Context { queue: _, pool: _, open, fence: _, submit_pending, transfer } = &self.all[*s];
             c.flag(*submit_pending);
-            write_pool(*s, 0, pool, open.as_ref(), gpu, &|index| pointed(*s, index), c);
-            if let Some(Transfer { pool, open, semaphore, value, last_submitted, .. }) = transfer {
+            write_open(buffer_id(*s, 0, 0), open.as_ref(), c);
+            if let Some(Transfer { open, semaphore, value, last_submitted, .. }) = transfer {
                 c.value(*semaphore, *value);
                 c.flag(last_submitted < value);
-                write_pool(*s, 1, pool, open.as_ref(), gpu, &|_| false, c);
+                write_open(buffer_id(*s, 1, 0), open.as_ref(), c);
+            }
+        }
+        for e in &order.events {
+            match self.pointed(gpu, *e) {
+                Some(id) => c.name(Space::Buffer, u64::from(id)),
+                None => c.number(255),
             }
         }
     }
 }
 
-/// A pool as far as it matters: the open batch, and the buffers that are open, in flight, or pointed at. How many
-/// others there are, free or leaked, changes nothing, unless a buffer that is in flight is flagged as free:
-/// then it matters how soon it is found.
-fn write_pool(
-    stream: usize,
-    part: u32,
-    pool: &[PoolBuffer],
-    open: Option<&Open>,
-    gpu: &Gpu,
-    pointed: &dyn Fn(usize) -> bool,
-    c: &mut Canon,
-) {
-    match open {
-        None => c.number(255),
-        Some(open) => {
-            c.name(Space::Buffer, u64::from(buffer_id(stream, part, open.index)));
-            c.number(open.waits.len() as u64);
-            let start = c.bytes().len();
-            open.waits.iter().for_each(|w| c.value(w.semaphore, w.value));
-            c.sort_records(start, 2);
-        }
-    }
-    let busy = |index: usize| {
-        let id = buffer_id(stream, part, index);
-        gpu.in_flight(id) || gpu.open_lease(id).is_some()
-    };
-    let treacherous = (0..pool.len()).any(|i| !pool[i].in_use && busy(i)) || (0..pool.len()).any(pointed);
-    for (index, buffer) in pool.iter().enumerate() {
-        if busy(index) || pointed(index) {
-            c.name(Space::Buffer, u64::from(buffer_id(stream, part, index)));
-            c.flag(buffer.in_use);
-        } else if treacherous && !buffer.in_use {
-            c.number(254);
-        }
-    }
-    c.number(253);
+fn write_open(first: BufferId, open: Option<&Open>, c: &mut Canon) {
+    let Some(open) = open else { return c.number(255) };
+    c.name(Space::Buffer, u64::from(first + open.index as u32));
+    c.number(open.waits.len() as u64);
+    let start = c.bytes().len();
+    open.waits.iter().for_each(|w| c.value(w.semaphore, w.value));
+    c.sort_records(start, 2);
 }
 
 fn buffer_id(stream: usize, part: u32, index: usize) -> BufferId {
     (stream as u32) << 16 | part << 15 | index as u32
 }
 
-/// The first buffer that is not flagged in use, or a new one.
-fn lease(pool: &mut Vec<PoolBuffer>, host: &mut Host, stream: usize, part: u32, queue: QueueId) -> usize {
-    let index = pool.iter().position(|b| !b.in_use).unwrap_or_else(|| {
+fn is_busy(gpu: &Gpu, id: BufferId) -> bool {
+    gpu.in_flight(id) || gpu.open_lease(id).is_some()
+}
+
+fn free(pool: &[PoolBuffer]) -> impl Iterator<Item = usize> {
+    (0..pool.len()).filter(|index| !pool[*index].in_use)
+}
+
+/// Begins a batch with a buffer of the pool, or a further one. `first` is the pool's first.
+fn lease(pool: &mut Vec<PoolBuffer>, next: Option<usize>, host: &mut Host, first: BufferId, queue: QueueId) -> Open {
+    let index = next.unwrap_or(pool.len());
+    if index == pool.len() {
         pool.push(PoolBuffer { in_use: true, use_counter: 0 });
-        pool.len() - 1
-    });
+    }
     pool[index].in_use = true;
     pool[index].use_counter += 1;
-    host.begin(buffer_id(stream, part, index), queue, pool[index].use_counter);
-    index
+    host.begin(first + index as u32, queue, pool[index].use_counter);
+    Open { index, waits: Vec::new() }
 }
 
 impl<E: Events> Protocol for Ggml<E> {
@@ -272,7 +294,9 @@ impl<E: Events> Protocol for Ggml<E> {
                 last_submitted: 0,
             }),
         };
-        Ggml { contexts: Contexts { all: topology.iter().map(context).collect(), topology }, events, tokens: 0 }
+        let all = topology.iter().map(context).collect();
+        let pointers = vec![None; setup.bounds.events];
+        Ggml { contexts: Contexts { all, topology, pointers, counts_leases: E::COUNTS_LEASES }, events, tokens: 0 }
     }
 
     fn work(&mut self, host: &mut Host, stream: usize, part: Part, work: Option<Work>) -> bool {
@@ -338,7 +362,10 @@ impl<E: Events> Protocol for Ggml<E> {
 
     fn returned(&mut self, host: &mut Host, target: Target, _until: Until, token: u64) {
         match target {
-            Target::Event(event) => self.events.synchronized(&mut self.contexts, host, event),
+            Target::Event(event) => {
+                self.events.synchronized(host, event);
+                self.contexts.release(host, event);
+            }
             Target::Stream(stream) => {
                 // vkResetCommandPool: every buffer of the context, whoever thinks he has it.
                 let context = &mut self.contexts.all[stream];
@@ -346,7 +373,7 @@ impl<E: Events> Protocol for Ggml<E> {
                 for (part, pool) in pools.into_iter().flatten() {
                     for (index, buffer) in pool.iter_mut().enumerate() {
                         let id = buffer_id(stream, part, index);
-                        if host.gpu.in_flight(id) || host.gpu.open_lease(id).is_some() {
+                        if is_busy(host.gpu, id) {
                             host.reset_buffer(id, buffer.use_counter);
                         }
                         buffer.in_use = false;
@@ -361,6 +388,12 @@ impl<E: Events> Protocol for Ggml<E> {
 
     fn destroy(&mut self, host: &mut Host, event: usize) {
         self.events.destroy(host, event);
+        self.contexts.pointers[event] = None;
+    }
+
+    fn leases(&self, gpu: &Gpu, stream: usize) -> u8 {
+        let begins = self.contexts.all[stream].open.is_none();
+        if begins { self.contexts.marked(gpu, stream).count() as u8 } else { 0 }
     }
 
     fn in_flight(&self, gpu: &Gpu) -> usize {
@@ -396,22 +429,16 @@ impl<E: Events> Protocol for Ggml<E> {
     }
 
     fn write(&self, gpu: &Gpu, order: &Order, c: &mut Canon) {
-        let pointed = |stream: usize, index: usize| {
-            let hit = |p: Pointer| (p.stream, p.index) == (stream, index);
-            order.events.iter().any(|e| self.events.pointer(*e).is_some_and(hit))
-        };
-        self.contexts.write(order, gpu, pointed, c);
-        for e in &order.events {
-            self.events.write(*e, c);
-            match self.events.pointer(*e) {
-                None => c.number(255),
-                Some(p) => {
-                    c.name(Space::Stream, p.stream as u64);
-                    c.name(Space::Buffer, u64::from(buffer_id(p.stream, 0, p.index)));
-                    c.flag(self.contexts.use_counter(p) == p.use_counter);
-                }
-            }
-        }
+        self.contexts.write(order, gpu, c);
+        order.events.iter().for_each(|e| self.events.write(*e, c));
+    }
+
+    fn write_buffer(&self, buffer: BufferId, c: &mut Canon) {
+        let (stream, is_transfer, index) = (buffer >> 16, buffer >> 15 & 1 == 1, buffer as usize & 0x7fff);
+        let Context { pool, transfer, .. } = &self.contexts.all[stream as usize];
+        let pool = transfer.as_ref().filter(|_| is_transfer).map_or(pool, |t| &t.pool);
+        c.name(Space::Stream, u64::from(stream));
+        c.flag(pool[index].in_use);
     }
 
     fn write_until(&self, until: Until, _token: u64, c: &mut Canon) {

@@ -112,18 +112,31 @@ impl Streams {
         match native {
             None => c.number(255),
             Some(Native { event, set, stream }) => {
-                c.name(Space::DeviceEvent, u64::from(event));
-                c.name(Space::Ordinal, u64::from(event) << 48 | set);
+                let (space, raw) = self.recording(event, set);
+                c.name(space, raw);
                 c.name(Space::Stream, stream as u64);
             }
         }
     }
 
+    /// What nothing else names was set, and stays so. A name given here would tell threads apart.
     pub fn write_until(&self, until: Until, c: &mut Canon) {
         c.number(until.tag());
         if let Until::Native { event, set } = until {
-            c.name(Space::DeviceEvent, u64::from(event));
-            c.name(Space::Ordinal, u64::from(event) << 48 | set);
+            let (space, raw) = self.recording(event, set);
+            if c.assigned(space).contains(&raw) {
+                c.name(space, raw);
+            } else {
+                c.number(255);
+            }
+        }
+    }
+
+    /// What a recording is known by: the event, or where the event may be gone (CUDA-like) the recording itself.
+    fn recording(&self, event: DeviceEvent, set: u64) -> (Space, u64) {
+        match self.family {
+            Family::Vulkan => (Space::DeviceEvent, u64::from(event)),
+            Family::Cuda => (Space::Ordinal, u64::from(event) << 48 | set),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use fencepost::{Canon, Command, DeviceEvent, FenceId, Gpu, Space};
 
-use super::ggml::{Contexts, Events, Pointer};
+use super::ggml::{Contexts, Events};
 use crate::host::{Host, Until};
 
 /// One event of rows 1 and 2.
@@ -14,43 +14,18 @@ use crate::host::{Host, Until};
 struct OneEvent {
     event: DeviceEvent,
     fence: FenceId,
-    buffer: Option<Pointer>,
 }
 
 impl OneEvent {
     fn new(gpu: &mut Gpu) -> Self {
         let event = gpu.create_event();
         gpu.set_event(event); // A wait before the first record passes.
-        OneEvent { event, fence: gpu.create_fence(), buffer: None }
-    }
-
-    fn record(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize) {
-        contexts.open(host, stream);
-        host.reset_event(self.event);
-        host.reset_fence(self.fence);
-        contexts.command(host, stream, Command::Set(self.event));
-        self.buffer = contexts.pointer(stream);
-        contexts.submit(host, stream, None, Some(self.fence));
-    }
-
-    const fn until(&self) -> Until {
-        Until::Fence(self.fence)
-    }
-
-    /// The buffer is flagged as free by pointer, whoever has it by now.
-    fn synchronized(&mut self, contexts: &mut Contexts) {
-        if let Some(buffer) = self.buffer.take() {
-            contexts.release_by_pointer(buffer);
-        }
+        OneEvent { event, fence: gpu.create_fence() }
     }
 
     fn destroy(&mut self, host: &mut Host) {
         host.destroy_event(self.event);
         *self = OneEvent { fence: self.fence, ..OneEvent::new(host.gpu) };
-    }
-
-    const fn pointer(&self) -> Option<Pointer> {
-        self.buffer
     }
 
     fn assign(&self, c: &mut Canon) {
@@ -70,12 +45,19 @@ pub struct OneEach<const ROW: u8>(Vec<OneEvent>);
 pub type Row1 = OneEach<1>;
 
 impl<const ROW: u8> Events for OneEach<ROW> {
+    const COUNTS_LEASES: bool = false;
+
     fn new(event_count: usize, gpu: &mut Gpu) -> Self {
         OneEach((0..event_count).map(|_| OneEvent::new(gpu)).collect())
     }
 
     fn record(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize) {
-        self.0[event].record(contexts, host, stream);
+        let OneEvent { event: slot, fence } = self.0[event];
+        contexts.open(host, stream);
+        host.reset_event(slot);
+        host.reset_fence(fence);
+        contexts.command(host, stream, Command::Set(slot));
+        contexts.submit_recording(host, event, stream, None, Some(fence));
     }
 
     fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize) {
@@ -86,19 +68,11 @@ impl<const ROW: u8> Events for OneEach<ROW> {
     }
 
     fn until(&self, event: usize) -> Option<Until> {
-        Some(self.0[event].until())
-    }
-
-    fn synchronized(&mut self, contexts: &mut Contexts, _host: &mut Host, event: usize) {
-        self.0[event].synchronized(contexts);
+        Some(Until::Fence(self.0[event].fence))
     }
 
     fn destroy(&mut self, host: &mut Host, event: usize) {
         self.0[event].destroy(host);
-    }
-
-    fn pointer(&self, event: usize) -> Option<Pointer> {
-        self.0[event].pointer()
     }
 
     fn name_values(&self, _gpu: &Gpu, _c: &mut Canon) {}

@@ -3,7 +3,7 @@
 
 use fencepost::{Canon, Command, DeviceEvent, Gpu, Space};
 
-use super::ggml::{Contexts, Events, Pointer};
+use super::ggml::{Contexts, Events};
 use super::timeline::Timeline;
 use crate::host::{Host, Until};
 
@@ -20,7 +20,7 @@ impl Events for Row3 {
         let (slot, timeline) = &mut self.0[event];
         contexts.command(host, stream, Command::Reset(*slot));
         contexts.command(host, stream, Command::Set(*slot));
-        timeline.submit(contexts, host, stream);
+        timeline.submit(contexts, host, event, stream);
     }
 
     fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize) {
@@ -31,19 +31,10 @@ impl Events for Row3 {
         Some(self.0[event].1.until())
     }
 
-    fn synchronized(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize) {
-        self.0[event].1.release_buffer(contexts, host);
-    }
-
     fn destroy(&mut self, host: &mut Host, event: usize) {
-        let (slot, timeline) = &mut self.0[event];
+        let (slot, _) = &mut self.0[event];
         host.destroy_event(*slot);
         *slot = set_event(host.gpu);
-        timeline.forget();
-    }
-
-    fn pointer(&self, event: usize) -> Option<Pointer> {
-        self.0[event].1.pointer()
     }
 
     fn name_values(&self, gpu: &Gpu, c: &mut Canon) {

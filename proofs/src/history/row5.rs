@@ -7,7 +7,7 @@
 
 use fencepost::{Canon, Command, DeviceEvent, Gpu, Space};
 
-use super::ggml::{Contexts, Events, Pointer};
+use super::ggml::{Contexts, Events};
 use super::timeline::Timeline;
 use crate::host::{Host, Until};
 
@@ -46,14 +46,14 @@ impl<const ROW: u8> Events for Lists<ROW> {
 
     fn record(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize) {
         contexts.open(host, stream);
-        let event = &mut self.0[event];
-        event.submitted.append(&mut event.pending);
-        let superseded = if ROW == 4 { &mut event.pending } else { &mut event.submitted };
-        superseded.extend(event.current);
-        let slot = event.free.pop().unwrap_or_else(|| host.gpu.create_event());
-        (event.current, event.stream) = (Some(slot), stream);
+        let its = &mut self.0[event];
+        its.submitted.append(&mut its.pending);
+        let superseded = if ROW == 4 { &mut its.pending } else { &mut its.submitted };
+        superseded.extend(its.current);
+        let slot = its.free.pop().unwrap_or_else(|| host.gpu.create_event());
+        (its.current, its.stream) = (Some(slot), stream);
         contexts.command(host, stream, Command::Set(slot));
-        event.timeline.submit(contexts, host, stream);
+        its.timeline.submit(contexts, host, event, stream);
     }
 
     fn wait(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize, event: usize) {
@@ -69,13 +69,12 @@ impl<const ROW: u8> Events for Lists<ROW> {
         self.0[event].current.map(|_| self.0[event].timeline.until())
     }
 
-    fn synchronized(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize) {
+    fn synchronized(&mut self, host: &mut Host, event: usize) {
         let event = &mut self.0[event];
         for slot in event.submitted.drain(..) {
             host.reset_event(slot);
             event.free.push(slot);
         }
-        event.timeline.release_buffer(contexts, host);
     }
 
     fn destroy(&mut self, host: &mut Host, event: usize) {
@@ -84,17 +83,12 @@ impl<const ROW: u8> Events for Lists<ROW> {
         for slot in lists.into_iter().flat_map(|list| list.drain(..)).chain(event.current.take()) {
             host.destroy_event(slot);
         }
-        event.timeline.forget();
     }
 
     fn flushed(&mut self, stream: usize) {
         for event in self.0.iter_mut().filter(|e| e.stream == stream) {
             event.submitted.append(&mut event.pending);
         }
-    }
-
-    fn pointer(&self, event: usize) -> Option<Pointer> {
-        self.0[event].timeline.pointer()
     }
 
     fn name_values(&self, gpu: &Gpu, c: &mut Canon) {

@@ -1,8 +1,8 @@
-//! What the events of rows 3 to 7 share: a timeline semaphore each, and the buffer of the last recording.
+//! What the events of rows 3 to 7 share: a timeline semaphore each.
 
 use fencepost::{Canon, Gpu, Semaphore, Signal, Space};
 
-use super::ggml::{Contexts, Pointer};
+use super::ggml::Contexts;
 use crate::host::{Host, Until};
 
 /// A timeline semaphore for an event, which every recording counts up.
@@ -10,19 +10,17 @@ use crate::host::{Host, Until};
 pub struct Timeline {
     semaphore: Semaphore,
     value: u64,
-    buffer: Option<Pointer>,
 }
 
 impl Timeline {
     pub fn new(gpu: &mut Gpu) -> Self {
-        Timeline { semaphore: gpu.create_semaphore(), value: 0, buffer: None }
+        Timeline { semaphore: gpu.create_semaphore(), value: 0 }
     }
 
     /// Submits the recording's batch with the next value.
-    pub fn submit(&mut self, contexts: &mut Contexts, host: &mut Host, stream: usize) {
+    pub fn submit(&mut self, contexts: &mut Contexts, host: &mut Host, event: usize, stream: usize) {
         self.value += 1;
-        self.buffer = contexts.pointer(stream);
-        contexts.submit(host, stream, Some(self.point()), None);
+        contexts.submit_recording(host, event, stream, Some(self.point()), None);
     }
 
     pub const fn point(&self) -> Signal {
@@ -31,21 +29,6 @@ impl Timeline {
 
     pub const fn until(&self) -> Until {
         Until::Semaphore(self.point())
-    }
-
-    /// The buffer is reset and flagged as free, if nobody leased it since.
-    pub fn release_buffer(&mut self, contexts: &mut Contexts, host: &mut Host) {
-        if let Some(buffer) = self.buffer.take() {
-            contexts.release_by_counter(host, buffer);
-        }
-    }
-
-    pub const fn pointer(&self) -> Option<Pointer> {
-        self.buffer
-    }
-
-    pub fn forget(&mut self) {
-        self.buffer = None;
     }
 
     /// The newest value is compared by `synchronize`; older ones by whoever waits.
