@@ -89,9 +89,15 @@ struct fencepost_device *fencepost_device_simulated(uint64_t seed);
 // Uses an application's device. Null on failure.
 struct fencepost_device *fencepost_device_adopt(const struct fencepost_adopted *adopted);
 
+// The device ends with its last stream, event and buffer, and then waits for what it was given to do.
+void fencepost_device_close(struct fencepost_device *device);
+
 // A stream on the queue of this number, or, if it is negative, on one that can run shaders. Null on failure.
 struct fencepost_stream *fencepost_stream_create(const struct fencepost_device *device,
                                                  int32_t queue);
+
+// What the stream holds is submitted.
+void fencepost_stream_destroy(struct fencepost_stream *stream);
 
 // Calls back with the `VkCommandBuffer` of the open batch (null on a simulated device), to add commands to it. The
 // function may not call fencepost.
@@ -107,6 +113,9 @@ enum fencepost_status fencepost_stream_synchronize(const struct fencepost_stream
 
 // An event, never recorded. Null on failure.
 struct fencepost_event *fencepost_event_create(const struct fencepost_device *device);
+
+// Waits for the event keep their meaning.
+void fencepost_event_destroy(struct fencepost_event *event);
 
 // Names everything issued on the stream so far.
 enum fencepost_status fencepost_event_record(const struct fencepost_event *event,
@@ -126,6 +135,9 @@ enum fencepost_status fencepost_event_query(const struct fencepost_event *event)
 // Memory that host and device share. Null on failure.
 struct fencepost_buffer *fencepost_buffer_create(const struct fencepost_device *device,
                                                  uint64_t size);
+
+// The memory stays until the device has done what was issued by now.
+void fencepost_buffer_destroy(struct fencepost_buffer *buffer);
 
 // The host reads.
 enum fencepost_status fencepost_buffer_read(const struct fencepost_buffer *buffer,

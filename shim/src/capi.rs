@@ -146,17 +146,12 @@ macro_rules! borrow {
     };
 }
 
-macro_rules! destroy {
-    ($($(#[$doc:meta])* $name:ident($handle:ident: $kind:ident);)*) => {
-        $($(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($handle: *mut $kind) {
-            if !$handle.is_null() {
-                // SAFETY: it was boxed here, and is destroyed once.
-                drop(unsafe { Box::from_raw($handle) });
-            }
-        })*
-    };
+/// Takes back what [`boxed`] gave.
+unsafe fn destroy<H>(handle: *mut H) {
+    if !handle.is_null() {
+        // SAFETY: it was boxed here, and the caller destroys it once.
+        drop(unsafe { Box::from_raw(handle) });
+    }
 }
 
 // Devices ---------------------------------------------------------------------------------------------
@@ -230,15 +225,11 @@ impl QueueLock for Callbacks {
     }
 }
 
-destroy! {
-    /// The device ends with its last stream, event and buffer, and then waits for what it was given to do.
-    fencepost_device_close(device: FencepostDevice);
-    /// What the stream holds is submitted.
-    fencepost_stream_destroy(stream: FencepostStream);
-    /// Waits for the event keep their meaning.
-    fencepost_event_destroy(event: FencepostEvent);
-    /// The memory stays until the device has done what was issued by now.
-    fencepost_buffer_destroy(buffer: FencepostBuffer);
+/// The device ends with its last stream, event and buffer, and then waits for what it was given to do.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_device_close(device: *mut FencepostDevice) {
+    // SAFETY: as the header asks.
+    unsafe { destroy(device) }
 }
 
 // Streams ---------------------------------------------------------------------------------------------
@@ -249,6 +240,13 @@ pub unsafe extern "C" fn fencepost_stream_create(device: *const FencepostDevice,
     let device = borrow!(device, ptr::null_mut());
     let placement = u32::try_from(queue).map_or(Placement::default(), Placement::Queue);
     boxed(device.stream(placement), FencepostStream)
+}
+
+/// What the stream holds is submitted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_stream_destroy(stream: *mut FencepostStream) {
+    // SAFETY: as the header asks.
+    unsafe { destroy(stream) }
 }
 
 /// Calls back with the `VkCommandBuffer` of the open batch (null on a simulated device), to add commands to it. The
@@ -291,6 +289,13 @@ pub unsafe extern "C" fn fencepost_stream_synchronize(stream: *const FencepostSt
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencepost_event_create(device: *const FencepostDevice) -> *mut FencepostEvent {
     boxed(borrow!(device, ptr::null_mut()).event(), FencepostEvent)
+}
+
+/// Waits for the event keep their meaning.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_event_destroy(event: *mut FencepostEvent) {
+    // SAFETY: as the header asks.
+    unsafe { destroy(event) }
 }
 
 /// Names everything issued on the stream so far.
@@ -338,6 +343,13 @@ pub unsafe extern "C" fn fencepost_event_query(event: *const FencepostEvent) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fencepost_buffer_create(device: *const FencepostDevice, size: u64) -> *mut FencepostBuffer {
     boxed(borrow!(device, ptr::null_mut()).buffer(size), FencepostBuffer)
+}
+
+/// The memory stays until the device has done what was issued by now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fencepost_buffer_destroy(buffer: *mut FencepostBuffer) {
+    // SAFETY: as the header asks.
+    unsafe { destroy(buffer) }
 }
 
 /// The host reads.

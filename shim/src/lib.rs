@@ -24,7 +24,7 @@
 
 mod buffer;
 #[cfg(feature = "capi")]
-mod capi;
+pub mod capi;
 mod device;
 mod driver;
 mod drop_queue;

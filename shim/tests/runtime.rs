@@ -12,8 +12,8 @@ use common::{
 };
 use fencepost_vulkan::ash::vk;
 use fencepost_vulkan::{
-    Device, Dispatch, DropQueue, Error, Fence, FlushPolicy, OpenOptions, Options, Placement, Policy, Simulated, Stream,
-    Tracer, Vulkan,
+    Device, Dispatch, Driver, DropQueue, Error, Fence, FlushPolicy, OpenOptions, Options, Placement, Policy, Simulated,
+    Stream, Tracer, Vulkan,
 };
 
 // Time ------------------------------------------------------------------------------------------------
@@ -51,6 +51,63 @@ fn an_event_without_timing_has_no_time() {
         s.synchronize().unwrap();
         assert!(matches!(e.elapsed_since(&e), Err(Error::NotTimed)));
     });
+}
+
+// Queues ----------------------------------------------------------------------------------------------
+
+#[test]
+fn a_token_goes_around_all_queues() {
+    run(|b| {
+        let streams: Vec<Stream> = (0..b.device.queues().len() as u32).map(|queue| b.on_queue(queue)).collect();
+        let (e, token, seen) = (b.event(), b.buffer(), b.buffer());
+        let word = b.word();
+        b.produce(&streams[0], &token, word);
+        e.record(&streams[0]).unwrap();
+        for _ in 0..3 {
+            for stream in &streams {
+                e.wait(stream).unwrap();
+                b.copy(stream, &token, &seen);
+                b.consume_after_barrier(stream, &seen, &token);
+                e.record(stream).unwrap();
+            }
+        }
+        e.synchronize().unwrap();
+        assert_eq!([value(&token), value(&seen)], [word, word]);
+        println!("{} queues of {}", streams.len(), b.device.name());
+    });
+}
+
+/// Else no message would mean nothing.
+#[test]
+fn the_validation_layer_listens() {
+    let Some((vulkan, messages)) = common::vulkan(true, true) else { return };
+    let device = Device::with_driver(vulkan, Options::default());
+    let (s, a) = (device.stream(Placement::default()).unwrap(), device.buffer(16).unwrap());
+    s.record(|c| {
+        let (raw, buffer) = (c.raw().unwrap(), a.raw().unwrap());
+        // SAFETY: two fills of one range that nothing orders: wrong, and harmless.
+        unsafe {
+            raw.device.cmd_fill_buffer(raw.buffer, buffer, 0, 16, 1);
+            raw.device.cmd_fill_buffer(raw.buffer, buffer, 0, 16, 2);
+        }
+    })
+    .unwrap();
+    s.synchronize().unwrap();
+    assert!(messages.heard().iter().any(|m| m.contains("SYNC-HAZARD-WRITE")), "{:?}", messages.heard());
+}
+
+/// The same for the rules on the simulated GPU.
+#[test]
+fn the_simulated_gpu_is_judged() {
+    let simulated = Simulated::new(1);
+    let messages = simulated.messages();
+    let lease = fencepost::Lease { timeline: 0, buffer: 0, generation: 0 };
+    simulated.create_timeline(0, 0).unwrap();
+    simulated.create_event(0).unwrap();
+    simulated.begin(lease, true).unwrap();
+    simulated.wait(lease, 0);
+    simulated.reset_event(0).unwrap();
+    assert!(messages.heard()[0].starts_with("reuse_while_waited"), "{:?}", messages.heard());
 }
 
 // Shaders ---------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use fencepost::{Machine, Policy, Reply, Step, Synchronize};
-use fencepost_vulkan::{Device, Driver, Options, Placement, Simulated, Tracer};
+use fencepost_vulkan::{Device, Options, Placement, Simulated, Tracer};
 
 struct Counting;
 
