@@ -15,7 +15,7 @@ fn l1_an_accepted_wait_is_never_dropped() {
         for [s1, s2] in b.pairs() {
             let (e, a, out, word) = (b.event(), b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             s1.flush().unwrap();
             e.wait(&s2).unwrap();
             s2.flush().unwrap(); // The wait's own batch is nothing but the wait.
@@ -33,7 +33,7 @@ fn l2_a_buffer_leased_again_is_not_reset_by_an_event() {
         let (a, c) = (b.buffer(), b.buffer());
         let (first, second) = (b.word(), b.word());
         b.produce(&s, &a, first);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         s.synchronize().unwrap();
         b.produce(&s, &c, second); // Into the same command buffer.
         s.flush().unwrap();
@@ -50,12 +50,12 @@ fn l3_an_event_is_recorded_again_under_a_submitted_wait() {
             let e = b.event();
             let (a, out, word) = (b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
             s2.flush().unwrap();
             for _ in 0..4 {
-                e.record(&s1).unwrap();
+                b.record(&e, &s1);
                 s1.flush().unwrap();
             }
             e.synchronize().unwrap();
@@ -73,11 +73,11 @@ fn l3b_an_event_is_recorded_again_and_synchronized_under_an_open_wait() {
             let e = b.event();
             let (a, out, word) = (b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.wait(&s2).unwrap(); // Stays open.
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.synchronize().unwrap();
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             b.consume(&s2, &a, &out);
             s2.flush().unwrap();
             s2.synchronize().unwrap();
@@ -93,7 +93,7 @@ fn l4_work_follows_a_wait_in_one_buffer() {
             let e = b.event();
             let (a, c, out, word) = (b.buffer(), b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             b.produce(&s2, &c, !word);
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
@@ -162,7 +162,7 @@ fn l9_a_recording_covers_batches_before_its_own() {
             let (a, out, word) = (b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
             s1.flush().unwrap();
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             s1.flush().unwrap();
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
@@ -189,7 +189,7 @@ fn a1_an_event_is_dropped_under_an_open_wait() {
     run(|b| {
         let (s, e, a, out, word) = (b.stream(), b.event(), b.buffer(), b.buffer(), b.word());
         b.produce(&s, &a, word);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         b.produce(&s, &b.buffer(), 1);
         e.wait(&s).unwrap();
         drop(e);
@@ -205,7 +205,7 @@ fn a4_events_made_and_dropped_for_ever_need_few_slots() {
         let s = b.stream();
         for _ in 0..200 {
             let e = b.event();
-            e.record(&s).unwrap();
+            b.record(&e, &s);
             drop(e);
             s.flush().unwrap();
             // Nobody synchronizes; a device that never ends anything would be another matter.
@@ -222,7 +222,7 @@ fn a6_a_submit_that_loses_the_device_deadlocks_nobody() {
         let [s1, s2] = [b.stream(), b.stream()];
         let e = b.event();
         b.produce(&s1, &b.buffer(), 1);
-        e.record(&s1).unwrap();
+        b.record(&e, &s1);
         b.fault.after(0, DEVICE_LOST);
         assert!(matches!(s1.flush(), Err(Error::Lost(_))));
         assert!(matches!(e.synchronize(), Err(Error::Lost(_))));
@@ -238,7 +238,7 @@ fn a10_an_event_that_cannot_be_made_still_orders() {
             let (e, a, out, word) = (b.event(), b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
             b.fault.next("vkCreateEvent", OUT_OF_MEMORY); // Where the machine makes one.
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             b.fault.clear();
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
@@ -290,7 +290,7 @@ fn w4_a_dropped_stream_still_runs_what_it_was_given() {
     run(|b| {
         let (s, e, out, word) = (b.stream(), b.event(), b.buffer(), b.word());
         b.produce(&s, &out, word);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         drop(s);
         drop(b.stream()); // May take the place of the first.
         e.synchronize().unwrap();
@@ -303,7 +303,7 @@ fn k2_a_refused_submit_leaves_no_promise_behind() {
     run(|b| {
         let (s, e, out, word) = (b.stream(), b.event(), b.buffer(), b.word());
         b.produce(&s, &out, word);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         b.fault.after(0, OUT_OF_MEMORY);
         assert!(matches!(s.flush(), Err(Error::Refused(_))));
         assert!(!e.query().unwrap());
@@ -318,7 +318,7 @@ fn n1_r2_many_threads_wait_for_one_point() {
         for _ in 0..if b.is_simulated { 1 } else { 5 } {
             let (s, e, out, word) = (b.stream(), b.event(), b.buffer(), b.word());
             b.produce(&s, &out, word);
-            e.record(&s).unwrap();
+            b.record(&e, &s);
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
@@ -339,7 +339,7 @@ fn p1_an_event_outlives_the_thread_that_made_it() {
             let made = scope.spawn(|| {
                 let (s, e, out, word) = (b.stream(), b.event(), b.buffer(), b.word());
                 b.produce(&s, &out, word);
-                e.record(&s).unwrap();
+                b.record(&e, &s);
                 (e, out, word)
             });
             made.join().unwrap()
@@ -357,7 +357,7 @@ fn p6_a_wait_before_the_recording_orders_nothing() {
         let (e, out, word) = (b.event(), b.buffer(), b.word());
         e.wait(&s2).unwrap();
         b.produce(&s1, &b.buffer(), 1);
-        e.record(&s1).unwrap();
+        b.record(&e, &s1);
         b.produce(&s2, &out, word);
         s2.synchronize().unwrap();
         s1.synchronize().unwrap();
@@ -381,11 +381,11 @@ fn p9_a_wait_keeps_the_recording_it_was_made_for() {
             let e = b.event();
             let (a, later, out, word) = (b.buffer(), b.buffer(), b.buffer(), b.word());
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
             b.produce(&s1, &later, !word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             s2.flush().unwrap();
             s1.flush().unwrap();
             s2.synchronize().unwrap();
@@ -401,7 +401,7 @@ fn p10_an_event_outlives_its_stream() {
         let (e, out, word) = (b.event(), b.buffer(), b.word());
         let s = b.stream();
         b.produce(&s, &out, word);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         drop(s);
         e.synchronize().unwrap();
         assert_eq!(value(&out), word);
@@ -415,14 +415,14 @@ fn p11_a_slot_comes_back_only_when_its_frontier_has_passed() {
             let (a, out, word) = (b.buffer(), b.buffer(), b.word());
             let e = b.event();
             b.produce(&s1, &a, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.wait(&s2).unwrap();
             b.consume(&s2, &a, &out);
             drop(e);
             s2.flush().unwrap();
             for _ in 0..8 {
                 let e = b.event();
-                e.record(&s1).unwrap();
+                b.record(&e, &s1);
                 s1.flush().unwrap();
             }
             s2.synchronize().unwrap();
@@ -471,7 +471,7 @@ fn g6_x1_loss_wakes_every_waiter_once_with_an_error() {
     run(|b| {
         let (s, e) = (b.stream(), b.event());
         b.produce(&s, &b.buffer(), 1);
-        e.record(&s).unwrap();
+        b.record(&e, &s);
         s.flush().unwrap();
         b.fault.after(3, DEVICE_LOST);
         let ended = std::thread::scope(|scope| {
@@ -496,7 +496,7 @@ fn x7_a_batch_of_waits_alone() {
             let e = b.event();
             let (out, word) = (b.buffer(), b.word());
             b.produce(&s1, &out, word);
-            e.record(&s1).unwrap();
+            b.record(&e, &s1);
             e.wait(&s2).unwrap();
             s2.synchronize().unwrap();
             assert_eq!(value(&out), word, "the wait makes the work visible to the host");

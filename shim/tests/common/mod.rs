@@ -174,6 +174,15 @@ impl Bench {
         pairs
     }
 
+    /// Records the event, and half of the time issues something behind it, so that a barrier is not enough.
+    pub fn record(&self, event: &Event, stream: &Stream) {
+        event.record(stream).expect("it is recorded");
+        if self.word() % 2 == 0 {
+            let unrelated = self.buffer();
+            stream.record(|c| c.fill(&unrelated, 0, 16, 1)).expect("it is recorded").expect("it fits");
+        }
+    }
+
     /// Much work, then a value for the buffer.
     pub fn produce(&self, stream: &Stream, buffer: &Buffer, word: u32) {
         stream.record(|c| self.slowly(c, |c| c.fill(buffer, 0, 16, word))).expect("it is recorded");
