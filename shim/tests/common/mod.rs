@@ -177,7 +177,7 @@ impl Bench {
     /// Records the event, and half of the time issues something behind it, so that a barrier is not enough.
     pub fn record(&self, event: &Event, stream: &Stream) {
         event.record(stream).expect("it is recorded");
-        if self.word() % 2 == 0 {
+        if self.word().is_multiple_of(2) {
             let unrelated = self.buffer();
             stream.record(|c| c.fill(&unrelated, 0, 16, 1)).expect("it is recorded").expect("it fits");
         }
