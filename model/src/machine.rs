@@ -753,6 +753,11 @@ impl Machine {
         stream.map_or((None, 0), |s| (s.open.and_then(|open| open.lease), s.open_slots.len()))
     }
 
+    /// The buffer that takes the stream's next command; `None` if something has to come first.
+    pub fn open_lease(&self, stream: StreamId) -> Option<Lease> {
+        self.lease(stream).ok()
+    }
+
     /// Every stream, closed ones that have not drained included.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> + '_ {
         self.streams.iter().map(|(index, generation, _)| (index, generation).into())

@@ -88,7 +88,7 @@ pub trait Driver: Send + Sync {
     /// The host reads. The range was checked.
     fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]);
 
-    /// Begins a command buffer; allocates it first if it is new. What earlier batches wrote is visible in it.
+    /// Begins a command buffer; allocates it first if it is new.
     fn begin(&self, lease: Lease, new: bool) -> Answer<()>;
     /// Sets a device event after all earlier commands, with what they wrote.
     fn set(&self, lease: Lease, slot: u32);
@@ -98,6 +98,8 @@ pub trait Driver: Send + Sync {
     fn wait(&self, lease: Lease, slot: u32);
     /// Later commands start after earlier ones, and see what they wrote.
     fn barrier(&self, lease: Lease);
+    /// Later commands see what was available before the batch was submitted; they wait for nothing.
+    fn acquire(&self, lease: Lease);
     /// Fills a range with a word.
     fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32);
     /// Copies between buffers; the ranges do not overlap.

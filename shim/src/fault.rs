@@ -161,6 +161,10 @@ impl<D: Driver> Driver for Faults<D> {
         self.inner.barrier(lease);
     }
 
+    fn acquire(&self, lease: Lease) {
+        self.inner.acquire(lease);
+    }
+
     fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
         self.inner.fill(lease, buffer, offset, size, word);
     }

@@ -6,7 +6,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,6 +69,8 @@ pub(crate) struct State {
     released: Vec<Held>,
     /// One for each timeline.
     pools: Vec<Arc<Mutex<()>>>,
+    /// Timelines whose next buffer has to acquire.
+    acquires: HashSet<u32>,
     /// Dropped streams whose points have not all been reported, and relays: nobody else asks for their news.
     unowned: Vec<StreamId>,
     /// Streams placed on each queue.
@@ -107,6 +109,7 @@ impl Runtime {
             waiters: HashMap::new(),
             released: Vec::new(),
             pools: Vec::new(),
+            acquires: HashSet::new(),
             unowned: Vec::new(),
             placed: vec![0; host],
             relays: HashMap::new(),
@@ -252,8 +255,13 @@ impl Locked<'_> {
                 Ok(())
             }
             Effect::Begin { lease, new, .. } => {
-                let _pool = lock(&self.pools[lease.timeline as usize]);
-                driver.begin(lease, new)
+                let state = &mut **self;
+                let _pool = lock(&state.pools[lease.timeline as usize]);
+                driver.begin(lease, new)?;
+                if state.acquires.remove(&lease.timeline) {
+                    driver.acquire(lease);
+                }
+                Ok(())
             }
             Effect::Submit { stream, lease, value } => {
                 let state = &mut **self;
@@ -358,11 +366,21 @@ impl Locked<'_> {
     pub(crate) fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), Error> {
         let driver = &self.runtime.link.driver;
         match self.drive(|m| m.wait(stream, event))? {
-            Waited::Nothing => {}
+            Waited::Nothing => self.acquire(stream),
             Waited::Barrier(lease) => self.with_pool(lease, || driver.barrier(lease)),
             Waited::Event(lease, slot) => self.with_pool(lease, || driver.wait(lease, slot.index)),
         }
         Ok(())
+    }
+
+    /// A wait that added no command: what ended before it is available, and may still have to be made visible.
+    fn acquire(&mut self, stream: StreamId) {
+        let driver = &self.runtime.link.driver;
+        match (self.machine.open_lease(stream), self.machine.timeline(stream)) {
+            (Some(lease), _) => self.with_pool(lease, || driver.acquire(lease)),
+            (None, Some(timeline)) => drop(self.acquires.insert(timeline)),
+            (None, None) => {}
+        }
     }
 
     /// Adds commands while nobody else does.

@@ -253,6 +253,9 @@ impl Driver for Simulated {
         self.record(lease, Command::Barrier, Payload::Nothing);
     }
 
+    /// Memory is never stale here.
+    fn acquire(&self, _lease: Lease) {}
+
     fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
         let work = Command::Work(Work { tracked: 0, after: 0 });
         self.record(lease, work, Payload::Fill { buffer, offset, size, word });

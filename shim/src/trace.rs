@@ -74,6 +74,13 @@ impl<D: Driver> Tracer<D> {
         log.write("call", call, named.into());
     }
 
+    fn pipeline_barrier(&self, lease: Lease, src_stage: u32) {
+        let fields = json!({
+            "src_stage": src_stage, "dst_stage": STAGE, "memory_barriers": 1, "buffer_barriers": 0, "image_barriers": 0
+        });
+        self.command(lease, "vkCmdPipelineBarrier", fields);
+    }
+
     fn buffer(&self, buffer: BufferId) -> String {
         format!("B{}", lock(&self.log).buffers.get(&buffer).copied().unwrap_or(0))
     }
@@ -205,11 +212,13 @@ impl<D: Driver> Driver for Tracer<D> {
     }
 
     fn barrier(&self, lease: Lease) {
-        let fields = json!({
-            "src_stage": STAGE, "dst_stage": STAGE, "memory_barriers": 1, "buffer_barriers": 0, "image_barriers": 0
-        });
-        self.command(lease, "vkCmdPipelineBarrier", fields);
+        self.pipeline_barrier(lease, STAGE);
         self.inner.barrier(lease);
+    }
+
+    fn acquire(&self, lease: Lease) {
+        self.pipeline_barrier(lease, vk::PipelineStageFlags::TOP_OF_PIPE.as_raw());
+        self.inner.acquire(lease);
     }
 
     fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {

@@ -1,7 +1,6 @@
 //! The driver on ash.
 //!
-//! Memory: a batch's buffer begins by making visible what was available before its submission, and ends by making its
-//! writes visible to the host. Between the two every set, wait and barrier carries all writes.
+//! Memory: every set, wait and barrier carries all writes, and a batch's buffer ends by making them visible to the host.
 
 mod open;
 
@@ -108,7 +107,7 @@ impl Dependency {
         to: (vk::PipelineStageFlags::ALL_COMMANDS, ALL),
     };
     /// Waits for nothing; sees what was made available before the submission.
-    const BEGIN: Dependency =
+    const ACQUIRE: Dependency =
         Dependency { from: (vk::PipelineStageFlags::TOP_OF_PIPE, vk::AccessFlags::empty()), ..Dependency::FULL };
     const HOST: Dependency =
         Dependency { to: (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ), ..Dependency::FULL };
@@ -174,10 +173,7 @@ impl Vulkan {
     fn begin_buffer(&self, buffer: vk::CommandBuffer) -> Answer<()> {
         let once = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
         // SAFETY: the machine leases a buffer only when it does not execute; the pool allows the implicit reset.
-        let begun = unsafe { self.device.begin_command_buffer(buffer, &once) };
-        check("vkBeginCommandBuffer", begun)?;
-        self.pipeline_barrier(buffer, Dependency::BEGIN);
-        Ok(())
+        check("vkBeginCommandBuffer", unsafe { self.device.begin_command_buffer(buffer, &once) })
     }
 
     /// The pool of a slot's query, made if it is missing. The second says which query it is.
@@ -402,6 +398,10 @@ impl Driver for Vulkan {
 
     fn barrier(&self, lease: Lease) {
         self.pipeline_barrier(self.command_buffer(lease), Dependency::FULL);
+    }
+
+    fn acquire(&self, lease: Lease) {
+        self.pipeline_barrier(self.command_buffer(lease), Dependency::ACQUIRE);
     }
 
     fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
