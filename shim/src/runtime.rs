@@ -156,7 +156,8 @@ impl Runtime {
         };
         let mut locked = self.lock()?;
         match news {
-            Ok(true) => locked.drive(|m| m.reached(point.stream, point.value))?,
+            // The wake says how it went.
+            Ok(true) => drop(locked.drive(|m| m.reached(point.stream, point.value))),
             Ok(false) => {
                 if locked.machine.timed_out(waiter) == TimedOut::Forgotten {
                     locked.waiters.remove(&waiter);
