@@ -26,8 +26,8 @@ struct Memory {
 impl Buffer {
     pub(crate) fn new(device: &Device, size: u64) -> Result<Buffer, Error> {
         let driver = device.runtime.link.driver.clone();
-        let locked = device.runtime.lock()?; // As for every object that is made.
-        let id = driver.create_buffer(size).map_err(Error::Refused)?;
+        let mut locked = device.runtime.lock()?; // As for every object that is made.
+        let id = driver.create_buffer(size).map_err(|error| locked.driver_error(error))?;
         drop(locked);
         Ok(Buffer { device: device.clone(), memory: Arc::new(Memory { driver, id }), size })
     }

@@ -110,7 +110,7 @@ impl Event {
             return Err(Error::NotPassed);
         }
         let slot = locked.ask(|m| m.recorded_slot(self.id))?.filter(|_| self.timed).ok_or(Error::NotTimed)?;
-        let time = self.device.runtime.link.driver.time(slot.index).map_err(Error::Refused)?;
+        let time = self.device.runtime.link.driver.time(slot.index).map_err(|error| locked.driver_error(error))?;
         time.ok_or(Error::NotTimed)
     }
 }

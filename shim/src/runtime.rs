@@ -358,9 +358,13 @@ impl Locked<'_> {
         let Some(timeline) = self.machine.timeline(stream).filter(|_| reached < submitted) else { return Ok(()) };
         match self.runtime.link.driver.counter(timeline) {
             Ok(value) => self.drive(|m| m.reached(stream, value)),
-            Err(error) if error.is_lost() => Err(self.lose(error)),
-            Err(error) => Err(Error::Refused(error)),
+            Err(error) => Err(self.driver_error(error)),
         }
+    }
+
+    /// What a driver's failure is to a caller.
+    pub(crate) fn driver_error(&mut self, error: DriverError) -> Error {
+        if error.is_lost() { self.lose(error) } else { Error::Refused(error) }
     }
 
     /// Adds the wait for an event to a stream, however the machine wants it.
