@@ -37,6 +37,7 @@ impl ReferenceStateMachine for Programs {
             3 => any_event.clone().prop_map(Call::Synchronize),
             2 => any_stream.clone().prop_map(Call::SynchronizeStream),
             3 => any_event.clone().prop_map(Call::Query),
+            2 => any_event.clone().prop_map(Call::TimeOut),
             2 => any_event.prop_map(Call::DropEvent),
             1 => any_stream.prop_map(Call::DropStream),
             2 => (0..6u64).prop_map(Call::Refuse),
