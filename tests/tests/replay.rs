@@ -3,60 +3,103 @@
 //!
 //! Streams with a transfer companion are left out: the runtime has none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use fencepost::Family;
 use fencepost_proofs::host::Target;
 use fencepost_proofs::protocol::Protocol;
 use fencepost_proofs::search::{self, Limits};
 use fencepost_proofs::setup::{Setup, Topology};
 use fencepost_proofs::table::{self, LINES};
-use fencepost_proofs::with_row;
 use fencepost_proofs::world::{Action, System};
+use fencepost_proofs::{canonical, with_row};
 use fencepost_tests::program::{Program, WORKS_MAX};
 use fencepost_tests::reference::Call;
 use fencepost_vulkan::{Messages, OpenOptions, Policy, Vulkan};
 
-/// Walks of each configuration.
-const WALKS: usize = 40;
+/// Random walks of each configuration.
+const WALKS: usize = 20;
+/// States of each configuration in which actions are looked for.
+const STATES: usize = 2_000;
 const WALK_STEPS_MAX: usize = 80;
 
 const TOPOLOGIES: [Topology; 4] =
     [Topology::OneStream, Topology::TwoStreamsOneQueue, Topology::TwoQueues, Topology::TwoThreads];
 
 fn setups(rows: std::ops::RangeInclusive<u8>) -> Vec<Setup> {
-    let lines =
-        LINES.into_iter().filter(|l| rows.contains(&l.row) && (l.row < 8 || l.family == Family::Vulkan || l.row < 10));
+    let lines = LINES.into_iter().filter(|line| rows.contains(&line.row));
     let cells = lines.flat_map(|line| TOPOLOGIES.map(|topology| table::setups(line, topology)));
     cells.flatten().map(|(_, setup)| setup).collect()
 }
 
-/// Walks that prefer what was taken least, and how often each action was taken.
-fn walks<P: Protocol>(system: &System<P>) -> (Vec<Vec<Action>>, BTreeMap<String, usize>) {
-    let mut taken = BTreeMap::<String, usize>::new();
+/// The shortest way to each action, as far as a search of this size meets it, and to each kind of action in any case.
+fn ways<P: Protocol>(system: &System<P>) -> Vec<Vec<Action>> {
+    let mut kinds: BTreeSet<&str> = table::kinds(&system.setup).into_iter().filter(|kind| *kind != "refuse").collect();
+    let mut met = BTreeMap::<String, usize>::new();
+    // For each state: the one before it, and the step from there.
+    let mut steps: Vec<(usize, Option<Action>)> = vec![(0, None)];
+    let mut forms = HashSet::from([canonical::with_form(system, &system.start(), <[u8]>::to_vec)]);
+    let mut pending = VecDeque::from([(0, system.start())]);
+    while let Some((at, world)) = pending.pop_front()
+        && (forms.len() < STATES || !kinds.is_empty())
+    {
+        let mut listed = Vec::new();
+        system.list(&world, &mut listed);
+        for action in listed {
+            let mut next = world.clone();
+            if !system.take(&mut next, action, None) {
+                continue;
+            }
+            let is_new_form = forms.insert(canonical::with_form(system, &next, <[u8]>::to_vec));
+            kinds.remove(action.kind());
+            let is_new_action = !met.contains_key(&action.to_string());
+            if is_new_form || is_new_action {
+                steps.push((at, Some(action)));
+                met.entry(action.to_string()).or_insert(steps.len() - 1);
+            }
+            if is_new_form {
+                pending.push_back((steps.len() - 1, next));
+            }
+        }
+    }
+    assert!(kinds.is_empty(), "{}: no way to {kinds:?} among {} states", system.setup, forms.len());
+    let way = |mut at: usize| {
+        let mut path = Vec::new();
+        while let (before, Some(action)) = steps[at] {
+            path.push(action);
+            at = before;
+        }
+        path.reverse();
+        path
+    };
+    met.into_values().map(way).collect()
+}
+
+/// Random walks, in which the device lags behind the host: else all has ended before anything can wait for it.
+fn walks<P: Protocol>(system: &System<P>) -> Vec<Vec<Action>> {
     let mut random = fastrand::Rng::with_seed(20_518);
     let walk = |_| {
         let (mut world, mut path, mut works) = (system.start(), Vec::new(), 0);
         while path.len() < WALK_STEPS_MAX && works < WORKS_MAX && !world.gpu.is_lost() {
             let mut listed = Vec::new();
             system.list(&world, &mut listed);
+            listed.retain(|action| *action != Action::Lose || path.len() > WALK_STEPS_MAX / 2); // It ends the walk.
+            if random.u8(0..4) > 0 && listed.iter().any(|action| !action.is_device()) {
+                listed.retain(|action| !action.is_device());
+            }
             random.shuffle(&mut listed);
-            listed.sort_by_key(|action| taken.get(&action.to_string()).copied().unwrap_or(0) / 4);
             let mut next = world.clone();
             let possible = listed.into_iter().find(|action| {
                 next = world.clone();
                 system.take(&mut next, *action, None)
             });
             let Some(action) = possible else { break };
-            *taken.entry(action.to_string()).or_default() += 1;
             works += usize::from(matches!(action, Action::Work { .. }));
             path.push(action);
             world = next;
         }
         path
     };
-    let paths = (0..WALKS).map(walk).collect();
-    (paths, taken)
+    (0..WALKS).map(walk).collect()
 }
 
 /// The host's part of a path.
@@ -137,30 +180,28 @@ fn vulkan() -> Option<impl Fn(Policy) -> Program> {
 }
 
 #[test]
-fn walks_of_rows_10_and_11() {
+fn paths_of_rows_10_and_11() {
     let vulkan = vulkan();
-    let (mut paths, mut steps, mut actions, mut on_vulkan) = (0, 0, 0, 0);
+    let (mut paths, mut steps, mut actions, mut on_vulkan) = (0, 0, BTreeSet::new(), 0);
     for setup in setups(10..=11) {
-        let (walks, taken) = with_row!(setup.row, system => walks(&system), setup);
-        let kinds: BTreeSet<&str> = walks.iter().flatten().map(|action| action.kind()).collect();
-        for kind in table::kinds(&setup).into_iter().filter(|kind| *kind != "refuse") {
-            assert!(kinds.contains(kind), "{setup}: no walk has {kind}; there are {kinds:?}");
-        }
-        actions += taken.len();
+        let (ways, walks) = with_row!(setup.row, system => (ways(&system), walks(&system)), setup);
         let policy = Policy { events: setup.row == 10 };
-        for (at, walk) in walks.iter().enumerate() {
-            let calls = calls(&setup, walk);
+        for (at, path) in ways.iter().chain(&walks).enumerate() {
+            actions.extend(path.iter().map(|action| format!("{setup}: {action}")));
+            let calls = calls(&setup, path);
             run(Program::simulated(at as u64, policy), &calls);
-            if let (Some(vulkan), 0) = (&vulkan, at % 20) {
+            if let (Some(vulkan), 0) = (&vulkan, at % 25) {
                 run(vulkan(policy), &calls);
                 on_vulkan += 1;
             }
-            paths += 1;
-            steps += walk.len();
+            (paths, steps) = (paths + 1, steps + path.len());
         }
     }
-    println!("{paths} walks, {steps} steps, {actions} different actions; {on_vulkan} walks on Vulkan too");
-    assert!(paths > 1000 && actions > 500);
+    println!(
+        "{paths} paths, {steps} steps, {} actions of the configurations; {on_vulkan} on Vulkan too",
+        actions.len()
+    );
+    assert!(paths > 1000 && actions.len() > 500);
 }
 
 #[test]
