@@ -1,1 +1,3 @@
 //! Black-box tests of GPU event backends.
+
+pub mod scenario;
