@@ -13,7 +13,7 @@
 //!
 //! A line that begins with `#` is a remark; the first one says where the script comes from. A line at the margin
 //! is a [`Call`]. The indented lines below it are what it led to: the effects that the machine asked for, the
-//! answer, what the device did, and `breaks` where a [`Rule`] was broken. [`Script::run`] writes them anew;
+//! answer, what the device did, `breaks` where a [`Rule`] was broken, and `not so` where `expect` does not hold. [`Script::run`] writes them anew;
 //! [`Script::differences`] compares.
 //!
 //! Reading a text and running what was read never panic: whatever is wrong is an [`Error`] with a line.
@@ -34,11 +34,11 @@ use self::run::World;
 pub struct Script {
     title: String,
     /// Everything below the title.
-    paragraphs: Vec<Paragraph>,
+    entries: Vec<Entry>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Paragraph {
+enum Entry {
     /// A remark, or an empty line.
     Remark(String),
     Call {
@@ -55,6 +55,8 @@ pub struct Outcome {
     pub script: Script,
     /// The rules broken on the way.
     pub broken: Vec<Rule>,
+    /// How many lines `expect` did not hold.
+    pub unmet: usize,
 }
 
 /// What is wrong, and what would be right.
@@ -82,8 +84,8 @@ impl Script {
     /// A script of these calls, of which nothing is expected yet. The title becomes one line.
     pub fn new(title: &str, calls: impl IntoIterator<Item = Call>) -> Script {
         let title = format!("# {}", title.split_whitespace().collect::<Vec<_>>().join(" "));
-        let call = |(at, call)| Paragraph::Call { line: at + 2, call, told: Vec::new() };
-        Script { title, paragraphs: calls.into_iter().enumerate().map(call).collect() }
+        let call = |(at, call)| Entry::Call { line: at + 2, call, told: Vec::new() };
+        Script { title, entries: calls.into_iter().enumerate().map(call).collect() }
     }
 
     /// The first line, which says where the script comes from.
@@ -93,9 +95,9 @@ impl Script {
 
     /// The calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.paragraphs.iter().filter_map(|p| match p {
-            Paragraph::Call { call, .. } => Some(call),
-            Paragraph::Remark(_) => None,
+        self.entries.iter().filter_map(|p| match p {
+            Entry::Call { call, .. } => Some(call),
+            Entry::Remark(_) => None,
         })
     }
 
@@ -103,20 +105,20 @@ impl Script {
     pub fn run(&self) -> Result<Outcome, Error> {
         let mut script = self.clone();
         let mut world = World::new();
-        for paragraph in &mut script.paragraphs {
-            if let Paragraph::Call { line, call, told } = paragraph {
+        for entry in &mut script.entries {
+            if let Entry::Call { line, call, told } = entry {
                 *told = world.make(call).map_err(|mistake| Error { line: *line, mistake })?;
             }
         }
-        Ok(Outcome { script, broken: world.broken() })
+        Ok(Outcome { script, broken: world.broken, unmet: world.unmet })
     }
 
     /// Where another run of the same calls led to something else: a line number and a message for each call.
     pub fn differences(&self, other: &Script) -> Vec<(usize, String)> {
-        let pairs = self.paragraphs.iter().zip(&other.paragraphs);
+        let pairs = self.entries.iter().zip(&other.entries);
         pairs
             .filter_map(|pair| match pair {
-                (Paragraph::Call { line, call, told }, Paragraph::Call { told: now, .. }) if told != now => {
+                (Entry::Call { line, call, told }, Entry::Call { told: now, .. }) if told != now => {
                     Some((*line, format!("{call}\n{}", difference(told, now))))
                 }
                 _ => None,
@@ -152,23 +154,23 @@ impl FromStr for Script {
                 return Err(Error { line: 1, mistake });
             }
         };
-        let mut paragraphs = Vec::new();
+        let mut entries = Vec::new();
         for (line, text) in lines {
             let error = |mistake| Error { line, mistake };
             if text.is_empty() || text.starts_with('#') {
-                paragraphs.push(Paragraph::Remark(text.to_string()));
+                entries.push(Entry::Remark(text.to_string()));
             } else if text.starts_with(char::is_whitespace) {
-                let Some(Paragraph::Call { told, .. }) = paragraphs.last_mut() else {
+                let Some(Entry::Call { told, .. }) = entries.last_mut() else {
                     let what = format!("`{}` is indented, and no call is above it", text.trim());
                     return Err(error(Mistake::new(what, "what is indented is expected of the call right above it")));
                 };
                 told.push(text.trim().to_string());
             } else {
                 let call = text.parse().map_err(error)?;
-                paragraphs.push(Paragraph::Call { line, call, told: Vec::new() });
+                entries.push(Entry::Call { line, call, told: Vec::new() });
             }
         }
-        Ok(Script { title, paragraphs })
+        Ok(Script { title, entries })
     }
 }
 
@@ -176,10 +178,10 @@ impl FromStr for Script {
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.title)?;
-        for paragraph in &self.paragraphs {
-            match paragraph {
-                Paragraph::Remark(text) => writeln!(f, "{text}")?,
-                Paragraph::Call { call, told, .. } => {
+        for entry in &self.entries {
+            match entry {
+                Entry::Remark(text) => writeln!(f, "{text}")?,
+                Entry::Call { call, told, .. } => {
                     writeln!(f, "{call}")?;
                     told.iter().try_for_each(|line| writeln!(f, "{INDENT}{line}"))?;
                 }

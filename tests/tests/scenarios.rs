@@ -4,6 +4,7 @@
 //! that reads what changed.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fencepost::Rule;
@@ -50,12 +51,14 @@ fn every_script_leads_to_what_it_says() {
         let file = name(&path);
         let script = text.parse::<Script>().unwrap_or_else(|error| panic!("{file}:{error}"));
         let outcome = script.run().unwrap_or_else(|error| panic!("{file}:{error}"));
-        assert_eq!(outcome.broken, [], "{file} breaks a rule:\n{}", outcome.script);
-        if std::env::var_os("REWRITE").is_some() {
+        let is_sound = outcome.broken.is_empty() && outcome.unmet == 0;
+        if is_sound && std::env::var_os("REWRITE").is_some() {
             let new = outcome.script.to_string();
             if new != text {
                 fs::write(&path, new).unwrap();
-                eprintln!("warning: {file} was rewritten; read what changed, nobody else checks that it is right");
+                // Not through eprintln, which is silent in a test that passes.
+                let warning = "was rewritten; read what changed, nobody else checks that it is right";
+                writeln!(std::io::stderr(), "warning: {file} {warning}").unwrap();
             }
             continue;
         }
@@ -64,7 +67,10 @@ fn every_script_leads_to_what_it_says() {
         if differences.len() > 3 {
             complaints.push(format!("{file}: and {} calls more\n", differences.len() - 3));
         }
-        if differences.is_empty() && text != script.to_string() {
+        if !is_sound {
+            let (rules, unmet) = (&outcome.broken, outcome.unmet);
+            complaints.push(format!("{file}: {unmet} expectations are not met, rules broken: {rules:?}\n"));
+        } else if differences.is_empty() && text != script.to_string() {
             complaints.push(format!("{file} is not written as REWRITE=1 would write it\n"));
         }
     }
@@ -123,11 +129,6 @@ fn a_line_that_cannot_be_read_is_explained() {
             &format!("{made}\nwork A x\nwork A x"),
             "5: the name stands for another work; allowed: a name for each work, or none",
         ),
-        (&format!("{made}\nwork A x\nexpect x after x"), "5: `x` has not begun; allowed: works that have run"),
-        (
-            &format!("{made}\nwork A x\nwork A y\nflush A\ndevice\nexpect y after x"),
-            "8: `y` began before `x` had ended; allowed: only what holds can be expected",
-        ),
         (
             &format!("{made}\nwork A\nsynchronize A H0\nsynchronize A H0"),
             "6: `H0` is inside a host wait; allowed: another thread, or `return H0` or `timeout H0` before",
@@ -149,6 +150,18 @@ fn a_broken_rule_is_part_of_the_story() {
 }
 
 #[test]
+fn an_expectation_that_is_not_met_is_part_of_the_story() {
+    let text = "# two works that nothing orders\nstream A on q0\nwork A x\nwork A y\nexpect y after x\nflush A\n\
+                device 2\nexpect y after x\ndevice\nexpect y after x\n";
+    let outcome = text.parse::<Script>().unwrap().run().unwrap();
+    assert_eq!((outcome.unmet, outcome.broken), (3, vec![]));
+    let story = outcome.script.to_string();
+    for why in ["y has not begun", "x has not ended", "y began before x had ended"] {
+        assert!(story.contains(&format!("expect y after x\n    not so: {why}\n")), "{story}");
+    }
+}
+
+#[test]
 fn a_difference_shows_what_was_expected_and_what_came() {
     let text = "# a difference\nstream A on q0\n    timeline t0 on q1\n    A is t0\n";
     let script: Script = text.parse().unwrap();
@@ -162,7 +175,9 @@ fn a_difference_shows_what_was_expected_and_what_came() {
 fn nonsense_is_read_run_and_written() {
     let all: Vec<String> = scripts().into_iter().map(|(_, text)| text).collect();
     let lines: Vec<&str> = all.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with(' ')).collect();
-    let words: Vec<&str> = all.iter().flat_map(|text| text.split_whitespace()).collect();
+    let words =
+        all.iter().flat_map(|text| text.split_whitespace()).chain(["\u{e9}", "\0", "q", "-1", "q-1", "1e9", "#"]);
+    let words: Vec<&str> = words.collect();
     let mut random = fastrand::Rng::with_seed(20518);
     let (mut ran, mut refused) = (0, 0);
     for _ in 0..2_000 {

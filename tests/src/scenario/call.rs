@@ -139,7 +139,7 @@ pub enum Call {
         /// The value it read.
         value: u64,
     },
-    /// `expect read after upload`: one work began after another had ended; otherwise the script fails.
+    /// `expect read after upload`: one work began after another had ended. Says nothing where that is so.
     Expect {
         /// What began.
         later: Name,
