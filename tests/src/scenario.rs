@@ -13,8 +13,8 @@
 //!
 //! A line that begins with `#` is a remark; the first one says where the script comes from. A line at the margin
 //! is a [`Call`]. The indented lines below it are what it led to: the effects that the machine asked for, the
-//! answer, what the device did, `breaks` where a [`Rule`] was broken, and `not so` where `expect` does not hold. [`Script::run`] writes them anew;
-//! [`Script::differences`] compares.
+//! answer, and what the device did; `breaks` where a [`Rule`] was broken, `not so` where `expect` does not hold.
+//! [`Script::run`] writes them anew; [`Script::differences`] compares.
 //!
 //! Reading a text and running what was read never panic: whatever is wrong is an [`Error`] with a line.
 

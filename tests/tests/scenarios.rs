@@ -124,14 +124,9 @@ fn a_line_that_cannot_be_read_is_explained() {
         (&format!("{made}\nflush E"), "4: `E` is an event; allowed: a stream"),
         (&format!("{made}\nquery A"), "4: `A` is a stream; allowed: an event"),
         (&format!("{made}\nevent A"), "4: `A` has been made; allowed: another name, or `destroy A` before"),
-        (&format!("{made}\nreturn H0"), "4: `H0` is not inside a host wait; allowed: nobody is"),
         (
             &format!("{made}\nwork A x\nwork A x"),
             "5: the name stands for another work; allowed: a name for each work, or none",
-        ),
-        (
-            &format!("{made}\nwork A\nsynchronize A H0\nsynchronize A H0"),
-            "6: `H0` is inside a host wait; allowed: another thread, or `return H0` or `timeout H0` before",
         ),
     ] {
         let text = if text.is_empty() { String::new() } else { format!("# a mistake\n{text}") };

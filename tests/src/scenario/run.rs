@@ -22,8 +22,6 @@ pub(super) struct World {
     streams: Vec<Stream>,
     events: Vec<Event>,
     hosts: BTreeMap<Name, Thread>,
-    /// The thread that is back from the driver in this call.
-    returning: Option<Name>,
     refusals: Vec<Refusable>,
     /// The works that the judge watches, by their bits.
     works: [Option<Name>; WATCHED_MAX as usize],
@@ -87,7 +85,6 @@ impl World {
             streams: Vec::new(),
             events: Vec::new(),
             hosts: BTreeMap::new(),
-            returning: None,
             refusals: Vec::new(),
             works: Default::default(),
             names: Vec::new(),
@@ -113,8 +110,8 @@ impl World {
                 self.drive(|m| m.flush(id));
             }
             Call::Synchronize { target, host } => self.synchronize(target, host)?,
-            Call::Return { host } => self.returned(host)?,
-            Call::Timeout { host } => self.timed_out(host)?,
+            Call::Return { host } => self.returned(host),
+            Call::Timeout { host } => self.timed_out(host),
             Call::Query { event } => self.query(event)?,
             Call::Destroy { target } => self.destroy(target)?,
             Call::Refuse { effect } => self.refusals.push(*effect),
@@ -236,8 +233,8 @@ impl World {
 
     fn synchronize(&mut self, target: &Name, host: &Name) -> Result<(), Mistake> {
         if self.hosts.contains_key(host) {
-            let what = format!("`{host}` is inside a host wait");
-            return Err(Mistake::new(what, format!("another thread, or `return {host}` or `timeout {host}` before")));
+            self.say(format!("{host} is inside a host wait already"));
+            return Ok(());
         }
         let (answer, covers) = match self.thing(target)? {
             Thing::Event(event) => {
@@ -268,30 +265,29 @@ impl World {
         Ok(())
     }
 
-    fn returned(&mut self, host: &Name) -> Result<(), Mistake> {
-        let Thread { point, timeline, .. } = *self.thread(host)?;
+    fn returned(&mut self, host: &Name) {
+        let Some(&Thread { point, timeline, .. }) = self.hosts.get(host) else {
+            return self.say(format!("{host} is not inside a host wait"));
+        };
         if self.gpu.is_lost() {
-            self.returning = Some(host.clone());
             self.drive(Machine::lose);
         } else if self.gpu.semaphore(timeline) >= point.value {
-            self.returning = Some(host.clone());
             self.report(point.stream, point.value);
         } else {
-            self.say(format!("{host} still blocks"));
-            return Ok(());
+            return self.say(format!("{host} still blocks"));
         }
-        self.returning = None;
         if self.hosts.get(host).is_some_and(|thread| thread.woken) {
             self.hosts.remove(host);
+        } else {
+            self.say(format!("{host} is not woken"));
         }
-        Ok(())
     }
 
-    fn timed_out(&mut self, host: &Name) -> Result<(), Mistake> {
-        let Thread { waiter, covers, woken, .. } = *self.thread(host)?;
-        let answer = self.machine.timed_out(waiter);
-        self.hosts.remove(host);
-        match answer {
+    fn timed_out(&mut self, host: &Name) {
+        let Some(Thread { waiter, covers, woken, .. }) = self.hosts.remove(host) else {
+            return self.say(format!("{host} is not inside a host wait"));
+        };
+        match self.machine.timed_out(waiter) {
             TimedOut::Forgotten => self.say(format!("{host}: timeout")),
             TimedOut::AlreadyWoken => {
                 self.say(format!("{host} was woken before"));
@@ -300,7 +296,6 @@ impl World {
                 }
             }
         }
-        Ok(())
     }
 
     fn query(&mut self, event: &Name) -> Result<(), Mistake> {
@@ -713,14 +708,6 @@ impl World {
             return Err(Mistake::new(format!("`{name}` has been made"), allowed));
         }
         Ok(())
-    }
-
-    fn thread(&self, host: &Name) -> Result<&Thread, Mistake> {
-        self.hosts.get(host).ok_or_else(|| {
-            let names: Vec<String> = self.hosts.keys().map(Name::to_string).collect();
-            let allowed = if names.is_empty() { "nobody is".into() } else { names.join(", ") };
-            Mistake::new(format!("`{host}` is not inside a host wait"), allowed)
-        })
     }
 
     /// The stream and its companion.
