@@ -124,10 +124,7 @@ fn a_line_that_cannot_be_read_is_explained() {
         (&format!("{made}\nflush E"), "4: `E` is an event; allowed: a stream"),
         (&format!("{made}\nquery A"), "4: `A` is a stream; allowed: an event"),
         (&format!("{made}\nevent A"), "4: `A` has been made; allowed: another name, or `destroy A` before"),
-        (
-            &format!("{made}\nwork A x\nwork A x"),
-            "5: the name stands for another work; allowed: a name for each work, or none",
-        ),
+        (&format!("{made}\nwork A x\nwork A x"), "5: `x` is another work's; allowed: a name for each work, or none"),
     ] {
         let text = if text.is_empty() { String::new() } else { format!("# a mistake\n{text}") };
         let told = text.parse().and_then(|script: Script| script.run()).map(|outcome| outcome.script.to_string());

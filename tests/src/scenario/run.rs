@@ -25,7 +25,7 @@ pub(super) struct World {
     refusals: Vec<Refusable>,
     /// The works that the judge watches, by their bits.
     works: [Option<Name>; WATCHED_MAX as usize],
-    /// Every name given to a work.
+    /// Every name that a work was given.
     names: Vec<Name>,
     /// Begins and ends of works with a name.
     history: Vec<(Name, Moment)>,
@@ -163,12 +163,12 @@ impl World {
 
     fn work(&mut self, stream: &Name, name: Option<&Name>) -> Result<(), Mistake> {
         let stream = self.stream(stream)?;
-        if name.is_some_and(|name| self.names.contains(name)) {
-            return Err(Mistake::new("the name stands for another work", "a name for each work, or none"));
+        if let Some(name) = name.filter(|name| self.names.contains(name)) {
+            return Err(Mistake::new(format!("`{name}` is another work's"), "a name for each work, or none"));
         }
-        self.names.extend(name.cloned());
         let id = self.streams[stream].id;
         let Some(lease) = self.drive(|m| m.work(id)) else { return Ok(()) };
+        self.names.extend(name.cloned());
         let bit = self.ghost.live.trailing_ones();
         let tracked = 1_u8.checked_shl(bit).unwrap_or(0);
         if bit < WATCHED_MAX {
