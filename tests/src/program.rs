@@ -4,11 +4,14 @@
 //! hold; a mark that the host misses after a wait is an early end. What is wrong panics.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use fencepost_vulkan::ash::vk;
 use fencepost_vulkan::{
-    Buffer, Device, Driver, Error, Event, Fault, Faults, Messages, Options, Placement, Policy, Queue, Simulated, Stream,
+    Buffer, Device, Driver, Error, Event, Fault, Faults, Messages, OpenOptions, Options, Placement, Policy, Queue,
+    Simulated, Stream, Vulkan,
 };
 
 use crate::reference::{Call, Reference, Works};
@@ -59,6 +62,25 @@ impl Program {
         let simulated = Simulated::with_queues(seed, queues);
         let messages = simulated.messages();
         Program::new(simulated, messages, policy)
+    }
+
+    /// Makes programs on a Vulkan driver, with validation. `None`, and a line on stderr that says why, where there is none; in
+    /// CI that is a failure.
+    pub fn vulkan() -> Option<fn(Policy) -> Program> {
+        /// A driver that is unloaded and loaded again for each program runs out of static thread-local storage (NVIDIA 580):
+        /// one device stays for the life of the process.
+        static KEEP: LazyLock<Result<Vulkan, Error>> = LazyLock::new(|| Vulkan::open(&OpenOptions::default()));
+        if let Err(error) = &*KEEP {
+            assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {test}: {error}");
+            return None;
+        }
+        Some(|policy| {
+            let messages = Messages::default();
+            let options = OpenOptions { validation: Some(messages.clone()), ..OpenOptions::default() };
+            Program::new(Vulkan::open(&options).unwrap_or_else(|error| panic!("{error}")), messages, policy)
+        })
     }
 
     /// What decides which driver calls fail.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fencepost_tests::program::Program;
 use fencepost_tests::reference::Call::{self, *};
+use fencepost_vulkan::Policy;
 use fencepost_vulkan::ash::vk;
-use fencepost_vulkan::{Messages, OpenOptions, Policy, Vulkan};
 
 /// What a call of the driver may return instead of succeeding.
 const ERRORS: [vk::Result; 3] =
@@ -119,17 +119,8 @@ fn on_the_simulated_gpu() {
 
 #[test]
 fn on_vulkan() {
-    if let Err(error) = Vulkan::open(&OpenOptions::default()).map(drop) {
-        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
-        eprintln!("SKIPPED on Vulkan: {error}");
-        return;
-    }
-    let make = || {
-        let messages = Messages::default();
-        let options = OpenOptions { validation: Some(messages.clone()), ..OpenOptions::default() };
-        Program::new(Vulkan::open(&options).expect("it opened before"), messages, Policy { events: true })
-    };
-    let triples = every_position(&programs(), 5, make);
+    let Some(vulkan) = Program::vulkan() else { return };
+    let triples = every_position(&programs(), 5, || vulkan(Policy { events: true }));
     println!("{triples} triples of program, call and error");
     assert!(triples > 60, "{triples} triples");
 }

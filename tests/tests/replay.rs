@@ -14,7 +14,7 @@ use fencepost_proofs::world::{Action, System};
 use fencepost_proofs::{canonical, with_row};
 use fencepost_tests::program::{Program, WORKS_MAX};
 use fencepost_tests::reference::Call;
-use fencepost_vulkan::{Messages, OpenOptions, Policy, Vulkan};
+use fencepost_vulkan::Policy;
 
 /// Random walks of each configuration.
 const WALKS: usize = 20;
@@ -166,22 +166,9 @@ fn run(mut program: Program, calls: &[Call]) {
     program.finish();
 }
 
-fn vulkan() -> Option<impl Fn(Policy) -> Program> {
-    if let Err(error) = Vulkan::open(&OpenOptions::default()).map(drop) {
-        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
-        eprintln!("SKIPPED on Vulkan: {error}");
-        return None;
-    }
-    Some(|policy| {
-        let messages = Messages::default();
-        let options = OpenOptions { validation: Some(messages.clone()), ..OpenOptions::default() };
-        Program::new(Vulkan::open(&options).expect("it opened before"), messages, policy)
-    })
-}
-
 #[test]
 fn paths_of_rows_10_and_11() {
-    let vulkan = vulkan();
+    let vulkan = Program::vulkan();
     let (mut paths, mut steps, mut actions, mut on_vulkan) = (0, 0, BTreeSet::new(), 0);
     for setup in setups(10..=11) {
         let (ways, walks) = with_row!(setup.row, system => (ways(&system), walks(&system)), setup);
@@ -206,7 +193,7 @@ fn paths_of_rows_10_and_11() {
 
 #[test]
 fn counterexamples_of_rows_1_to_9() {
-    let (vulkan, policy) = (vulkan(), Policy { events: true });
+    let (vulkan, policy) = (Program::vulkan(), Policy { events: true });
     let (mut seen, mut on_vulkan) = (BTreeSet::new(), 0);
     for setup in setups(1..=9) {
         let limits = Limits { first_finding: true, ..Limits::NONE };
