@@ -127,8 +127,11 @@ impl Program {
             Call::Flush(s) => self.again(|| self.streams[&s].flush())?,
             Call::Synchronize(e) => self.again(|| self.events[&e].synchronize())?,
             Call::SynchronizeStream(s) => self.again(|| self.streams[&s].synchronize())?,
-            Call::Query(e) => {
-                let done = self.again(|| self.events[&e].query())?;
+            Call::TimeOut(e) | Call::Query(e) => {
+                let event = &self.events[&e];
+                let wait = matches!(call, Call::TimeOut(_));
+                let done =
+                    self.again(|| if wait { event.synchronize_timeout(Duration::ZERO) } else { event.query() })?;
                 let is_passed = self.reference.passed.contains(&e);
                 assert!(done || !is_passed, "what the host has waited for is not done");
                 if let (true, Some(covers)) = (done, &self.reference.events[&e]) {

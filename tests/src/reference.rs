@@ -25,6 +25,8 @@ pub enum Call {
     Flush(usize),
     /// The host waits for an event.
     Synchronize(usize),
+    /// The host waits for an event and gives up at once.
+    TimeOut(usize),
     /// The host waits for a stream.
     SynchronizeStream(usize),
     /// Ask about an event.
@@ -49,6 +51,7 @@ impl fmt::Display for Call {
             Call::Wait(s, e) => write!(f, "wait S{s} E{e}"),
             Call::Flush(s) => write!(f, "flush S{s}"),
             Call::Synchronize(e) => write!(f, "synchronize E{e}"),
+            Call::TimeOut(e) => write!(f, "time out E{e}"),
             Call::SynchronizeStream(s) => write!(f, "synchronize S{s}"),
             Call::Query(e) => write!(f, "query E{e}"),
             Call::DropEvent(e) => write!(f, "destroy E{e}"),
@@ -92,7 +95,7 @@ impl Reference {
             Call::Event(e) => !event(e),
             Call::Work(s) | Call::Flush(s) | Call::SynchronizeStream(s) | Call::DropStream(s) => stream(s),
             Call::Record(e, s) | Call::Wait(s, e) => stream(s) && event(e),
-            Call::Synchronize(e) | Call::Query(e) | Call::DropEvent(e) => event(e),
+            Call::Synchronize(e) | Call::TimeOut(e) | Call::Query(e) | Call::DropEvent(e) => event(e),
             Call::Refuse(_) | Call::Lose => !self.lost,
         }
     }
@@ -130,7 +133,7 @@ impl Reference {
                 self.passed.insert(e);
             }
             Call::SynchronizeStream(s) => self.known.extend(self.covered(s)),
-            Call::Flush(_) | Call::Query(_) | Call::Refuse(_) => {}
+            Call::Flush(_) | Call::TimeOut(_) | Call::Query(_) | Call::Refuse(_) => {}
         }
     }
 
