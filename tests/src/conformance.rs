@@ -8,6 +8,8 @@ pub mod checks;
 mod player;
 mod report;
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod history;
 pub mod runtime;
 pub mod simulated;
@@ -20,6 +22,11 @@ use fencepost::Rule;
 pub use self::checks::{CHECKS, Check};
 pub use self::report::{Broken, Case, Report, Verdict};
 use crate::reference::Call;
+
+/// Compiles and runs the example.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/conformance.md")]
+struct Page;
 
 /// What a backend answers; an error is told in its own words.
 pub type Answer<T> = Result<T, Box<dyn Error>>;

@@ -121,9 +121,7 @@ fn fencepost_conforms_on_vulkan() {
         Ok(vulkan) => vulkan.queues().len(),
         Err(why) => {
             assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {why}");
-            // Past the test harness, which keeps the output of tests that pass.
-            let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: conformance: {why}");
-            return;
+            return skip("Vulkan", why);
         }
     };
     let never: &[Capability] = if queues > 1 { &[] } else { &[Capability::Queues] };
@@ -141,4 +139,24 @@ fn fencepost_conforms_on_vulkan() {
         run(make, &Expectations { never, ..Expectations::default() });
         assert_eq!(messages.heard(), Vec::<String>::new());
     }
+}
+
+/// In CI too it is skipped where there is no driver: none can be installed there without a device.
+#[cfg(feature = "cuda")]
+#[test]
+fn cuda_conforms() {
+    use fencepost_tests::conformance::cuda::Cuda;
+    if !Cuda::is_installed() {
+        return skip("CUDA", "no driver");
+    }
+    if let Err(why) = Cuda::new() {
+        return skip("CUDA", why);
+    }
+    // A GPU does not do the same each time.
+    run(|_| Cuda::new().expect("it opened before"), &Expectations { rounds: 5, ..NO_FAULTS });
+}
+
+fn skip(device: &str, why: impl std::fmt::Display) {
+    // Past the test harness, which keeps the output of tests that pass.
+    let _ = writeln!(std::io::stderr().lock(), "SKIPPED on {device}: conformance: {why}");
 }

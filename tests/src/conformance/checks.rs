@@ -40,7 +40,7 @@ macro_rules! checks {
     };
 }
 
-// A letter with a number names a report: L llama.cpp, A ANGLE, D DXVK, P CUDA users, W wgpu, X several.
+// A letter with a number names a report: L llama.cpp, A ANGLE, D DXVK, K vulkano, P CUDA users, W wgpu, G and X others.
 checks! {
     LostWait "an accepted wait is never dropped (L1)":
         Work(0), Record(0, 0), Flush(0), Wait(1, 0), Flush(1), Work(1), Flush(1);
