@@ -1,13 +1,13 @@
 //! Memory that host and device share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ash::vk;
 
 use crate::device::Device;
-use crate::driver::{BufferId, Driver};
+use crate::driver::{ASKED, BufferId, Driver};
 use crate::error::Error;
-use crate::runtime::Gone;
+use crate::runtime::{Gone, lock};
 
 /// A buffer, mapped for the host. Dropped at any time: its memory stays until every stream has done what was issued
 /// on it by then.
@@ -21,6 +21,8 @@ pub struct Buffer {
 struct Memory {
     driver: Arc<dyn Driver>,
     id: BufferId,
+    /// Held by the host thread that reads or writes.
+    host: Mutex<()>,
 }
 
 impl Buffer {
@@ -29,7 +31,7 @@ impl Buffer {
         let mut locked = device.runtime.lock()?; // As for every object that is made.
         let id = driver.create_buffer(size).map_err(|error| locked.driver_error(error))?;
         drop(locked);
-        Ok(Buffer { device: device.clone(), memory: Arc::new(Memory { driver, id }), size })
+        Ok(Buffer { device: device.clone(), memory: Arc::new(Memory { driver, id, host: Mutex::new(()) }), size })
     }
 
     /// Its size in bytes.
@@ -41,18 +43,20 @@ impl Buffer {
     /// affair.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.check(offset, bytes.len() as u64, 1)?;
-        self.memory.driver.write(self.memory.id, offset, bytes);
+        let _alone = lock(&self.memory.host);
+        self.memory.driver.write(ASKED, self.memory.id, offset, bytes);
         Ok(())
     }
 
     /// The host reads what the device wrote before a `synchronize` that has returned.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
         self.check(offset, bytes.len() as u64, 1)?;
-        self.memory.driver.read(self.memory.id, offset, bytes);
+        let _alone = lock(&self.memory.host);
+        self.memory.driver.read(ASKED, self.memory.id, offset, bytes);
         Ok(())
     }
 
-    /// All of it, in words.
+    /// All of it, in whole words.
     pub fn words(&self) -> Result<Vec<u32>, Error> {
         let mut bytes = vec![0; self.size as usize];
         self.read(0, &mut bytes)?;
@@ -83,6 +87,6 @@ impl Drop for Buffer {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.driver.destroy_buffer(self.id);
+        self.driver.destroy_buffer(ASKED, self.id);
     }
 }

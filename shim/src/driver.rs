@@ -28,7 +28,7 @@ impl Queue {
 
 /// Keeps everybody else, the application that owns the queue included, from submitting to it.
 pub trait QueueLock: Send + Sync {
-    /// Submits while nobody else does.
+    /// Submits while nobody else does. Whoever holds the lock elsewhere may not call fencepost under it.
     fn alone(&self, submit: &mut dyn FnMut());
 }
 
@@ -60,12 +60,22 @@ pub type BufferId = u32;
 /// What a driver answers.
 pub type Answer<T> = Result<T, DriverError>;
 
+/// Says that the runtime asks, which keeps to a driver's contract: buffers and slots exist, ranges lie within them, a
+/// command buffer is recording, nothing is destroyed in use. Only the runtime makes one.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked(());
+
+pub(crate) const ASKED: Asked = Asked(());
+
 /// A device as the machine's effects need it. It decides nothing: objects go by the machine's numbers, each call is one
 /// thing to do, and a call that fails has changed nothing (unless the device is lost).
 ///
 /// Calls that name a timeline's buffers are made by one thread at a time for each timeline, and no object is made by two
 /// threads at once. Everything else may be called from anywhere.
-pub trait Driver: Send + Sync {
+///
+/// # Safety
+/// A driver that wraps another hands on what it was asked for, as it was asked, and nothing else.
+pub unsafe trait Driver: Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &str;
     /// Its queues. The number after the last stands for the host, which signals by [`Driver::signal`].
@@ -76,43 +86,43 @@ pub trait Driver: Send + Sync {
     /// A device event, unset.
     fn create_event(&self, slot: u32) -> Answer<()>;
     /// Resets a device event, and its timestamp, from the host.
-    fn reset_event(&self, slot: u32) -> Answer<()>;
+    fn reset_event(&self, asked: Asked, slot: u32) -> Answer<()>;
     /// Memory that host and device share.
     fn create_buffer(&self, size: u64) -> Answer<BufferId>;
     /// Nothing uses it any more.
-    fn destroy_buffer(&self, buffer: BufferId);
+    fn destroy_buffer(&self, asked: Asked, buffer: BufferId);
     /// Its handle; `None` where there is no Vulkan.
     fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer>;
     /// The host writes. The range was checked.
-    fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]);
+    fn write(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &[u8]);
     /// The host reads. The range was checked.
-    fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]);
+    fn read(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &mut [u8]);
 
     /// Begins a command buffer; allocates it first if it is new.
-    fn begin(&self, lease: Lease, new: bool) -> Answer<()>;
+    fn begin(&self, asked: Asked, lease: Lease, new: bool) -> Answer<()>;
     /// Sets a device event after all earlier commands, with what they wrote.
-    fn set(&self, lease: Lease, slot: u32);
+    fn set(&self, asked: Asked, lease: Lease, slot: u32);
     /// Writes the time at which all earlier commands have ended. Where there is no clock, nothing is written.
-    fn timestamp(&self, lease: Lease, slot: u32);
+    fn timestamp(&self, asked: Asked, lease: Lease, slot: u32);
     /// Later commands start after the event is set, and see what was written before.
-    fn wait(&self, lease: Lease, slot: u32);
+    fn wait(&self, asked: Asked, lease: Lease, slot: u32);
     /// Later commands start after earlier ones, and see what they wrote.
-    fn barrier(&self, lease: Lease);
+    fn barrier(&self, asked: Asked, lease: Lease);
     /// Later commands see what was available before the batch was submitted; they wait for nothing.
-    fn acquire(&self, lease: Lease);
+    fn acquire(&self, asked: Asked, lease: Lease);
     /// Fills a range with a word.
-    fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32);
+    fn fill(&self, asked: Asked, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32);
     /// Copies between buffers; the ranges do not overlap.
-    fn copy(&self, lease: Lease, from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64);
+    fn copy(&self, asked: Asked, lease: Lease, from: (BufferId, u64), to: (BufferId, u64), size: u64);
     /// Runs a shader.
-    fn dispatch(&self, lease: Lease, dispatch: &Dispatch) -> Result<(), Error>;
+    fn dispatch(&self, asked: Asked, lease: Lease, dispatch: &Dispatch) -> Result<(), Error>;
     /// The command buffer, for a caller's own commands; `None` where there is no Vulkan.
     fn raw(&self, lease: Lease) -> Option<Raw<'_>>;
 
     /// Ends the batch's buffer, makes its writes visible to the host, and hands it to the queue.
-    fn submit(&self, batch: &Batch) -> Answer<()>;
+    fn submit(&self, asked: Asked, batch: &Batch) -> Answer<()>;
     /// The host signals a timeline of its own.
-    fn signal(&self, timeline: u32, value: u64) -> Answer<()>;
+    fn signal(&self, asked: Asked, timeline: u32, value: u64) -> Answer<()>;
     /// The value of a timeline.
     fn counter(&self, timeline: u32) -> Answer<u64>;
     /// Blocks until a timeline has a value: `false` if the nanoseconds ran out first.

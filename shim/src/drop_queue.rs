@@ -1,6 +1,7 @@
 //! Values that the device still uses.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fencepost::StreamId;
 
@@ -27,8 +28,10 @@ impl Default for FlushPolicy {
 /// Keeps values (host buffers, descriptor sets, handles) until everything issued so far on the streams that use them has
 /// passed, then drops them: on whichever thread brings the news, outside of every lock. After loss they are dropped at once.
 ///
+/// Its end waits for its values: they may hold the device, which could not end before them.
+///
 /// Vulkan: what `vkDestroy*` asks for ("must have completed execution"). CubeCL: the drop queue.
-pub struct DropQueue<T> {
+pub struct DropQueue<T: Send + 'static> {
     device: Device,
     policy: FlushPolicy,
     counts: Arc<Mutex<Counts>>,
@@ -91,25 +94,35 @@ impl<T: Send + 'static> DropQueue<T> {
     /// Submits what the values wait for, and drops those whose streams have got there. Does not block on the device.
     pub fn flush(&self) -> Result<(), Error> {
         let mut locked = self.device.runtime.lock()?;
-        let streams = lock(&self.counts).streams.clone();
-        for stream in streams {
-            match locked.drive(|m| m.flush(stream)) {
-                Ok(()) | Err(Error::Machine(_)) => locked.poll(stream)?, // A dropped stream is flushed.
-                Err(error) => return Err(error),
-            }
+        let (streams, unflushed) = {
+            let mut counts = lock(&self.counts);
+            counts.streams.retain(|stream| locked.machine.timeline(*stream).is_some());
+            (counts.streams.clone(), std::mem::take(&mut counts.unflushed))
+        };
+        let flush = |stream: StreamId| match locked.drive(|m| m.flush(stream)) {
+            Ok(()) | Err(Error::Machine(_)) => locked.poll(stream), // A dropped stream is flushed.
+            Err(error) => Err(error),
+        };
+        let flushed = streams.into_iter().try_for_each(flush);
+        if flushed.is_err() {
+            let mut counts = lock(&self.counts);
+            counts.unflushed = (counts.unflushed.0 + unflushed.0, counts.unflushed.1 + unflushed.1);
         }
-        drop(locked); // Values go outside of the lock.
-        let mut counts = lock(&self.counts);
-        counts.unflushed = (0, 0);
-        if counts.held.0 == 0 {
-            counts.streams.clear();
-        }
-        Ok(())
+        flushed
     }
 
     /// How many values are held, and their bytes.
     pub fn held(&self) -> (usize, u64) {
         lock(&self.counts).held
+    }
+}
+
+impl<T: Send + 'static> Drop for DropQueue<T> {
+    fn drop(&mut self) {
+        // A refusal is tried again; after loss, or inside a closure, there is nothing to wait for or no way to.
+        while self.held().0 > 0 && !matches!(self.flush(), Err(Error::Lost(_) | Error::InsideRecord)) {
+            std::thread::sleep(Duration::from_micros(20));
+        }
     }
 }
 

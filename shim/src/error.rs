@@ -108,6 +108,9 @@ pub enum Error {
         /// How many.
         size: u64,
     },
+    /// The system gives no thread to wait for another device.
+    #[error("no thread to wait for another device: {0}")]
+    NoThread(String),
     /// The simulated GPU has no shaders.
     #[error("the simulated GPU runs fills and copies, no shaders")]
     NoShaders,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencepost::{EventId, Query};
 
 use crate::device::Device;
-use crate::driver::Time;
+use crate::driver::{ASKED, Time};
 use crate::error::Error;
 use crate::relay;
 use crate::runtime::{Gone, Locked};
@@ -34,9 +34,9 @@ impl Event {
         let driver = &self.device.runtime.link.driver;
         locked.with_pool(lease, || {
             if self.timed {
-                driver.timestamp(lease, slot.index);
+                driver.timestamp(ASKED, lease, slot.index);
             }
-            driver.set(lease, slot.index);
+            driver.set(ASKED, lease, slot.index);
         });
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Event {
     /// recorded orders nothing. Does not block.
     ///
     /// A stream of another device waits through the host: a thread of fencepost's passes the news on. If the event's device is
-    /// lost such a wait ends, since nothing is left to wait for.
+    /// lost such a wait ends, or has ended already, since nothing is left to wait for.
     ///
     /// Vulkan: `vkCmdWaitEvents2`, or a semaphore wait, or a barrier. CUDA: `cudaStreamWaitEvent`. ggml: `event_wait`.
     pub fn wait(&self, stream: &Stream) -> Result<(), Error> {
@@ -56,7 +56,8 @@ impl Event {
         mine.lock()?.wait(stream.id, self.id)
     }
 
-    /// Blocks until what was recorded has ended, and makes it visible to the host. Never recorded: at once.
+    /// Blocks until what was recorded has ended, and makes it visible to the host. Never recorded: at once. Work that
+    /// is submitted afterwards comes after it; [`Event::wait`] is what makes memory visible to it by the letter of Vulkan.
     ///
     /// Vulkan: `vkWaitSemaphores`. CUDA: `cudaEventSynchronize`. ggml: `event_synchronize`.
     pub fn synchronize(&self) -> Result<(), Error> {
@@ -86,7 +87,7 @@ impl Event {
 
     fn query_locked(&self, locked: &mut Locked) -> Result<bool, Error> {
         if let Query::Pending(point) = locked.ask(|m| m.query(self.id))? {
-            locked.poll(point.stream)?;
+            locked.poll_one(point.stream)?;
         }
         Ok(locked.ask(|m| m.query(self.id))? == Query::Done)
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use ash::vk;
 use fencepost::{Lease, QueueId};
 
-use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
+use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
 use crate::error::{DriverError, Error};
 use crate::runtime::lock;
 
@@ -90,7 +90,8 @@ impl<D: Driver> Faults<D> {
     }
 }
 
-impl<D: Driver> Driver for Faults<D> {
+// SAFETY: What it does not refuse, it hands on as it is.
+unsafe impl<D: Driver> Driver for Faults<D> {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -111,9 +112,9 @@ impl<D: Driver> Driver for Faults<D> {
         self.inner.create_event(slot)
     }
 
-    fn reset_event(&self, slot: u32) -> Answer<()> {
+    fn reset_event(&self, asked: Asked, slot: u32) -> Answer<()> {
         self.switch.call("vkResetEvent")?;
-        self.inner.reset_event(slot)
+        self.inner.reset_event(asked, slot)
     }
 
     fn create_buffer(&self, size: u64) -> Answer<BufferId> {
@@ -121,10 +122,10 @@ impl<D: Driver> Driver for Faults<D> {
         self.inner.create_buffer(size)
     }
 
-    fn destroy_buffer(&self, buffer: BufferId) {
+    fn destroy_buffer(&self, asked: Asked, buffer: BufferId) {
         // The device of a loss that was made up may still use it.
         if lock(&self.switch.0.lost).is_none() {
-            self.inner.destroy_buffer(buffer);
+            self.inner.destroy_buffer(asked, buffer);
         }
     }
 
@@ -132,66 +133,69 @@ impl<D: Driver> Driver for Faults<D> {
         self.inner.raw_buffer(buffer)
     }
 
-    fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
-        self.inner.write(buffer, offset, bytes);
+    fn write(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &[u8]) {
+        self.inner.write(asked, buffer, offset, bytes);
     }
 
-    fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
-        self.inner.read(buffer, offset, bytes);
+    fn read(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
+        self.inner.read(asked, buffer, offset, bytes);
     }
 
-    fn begin(&self, lease: Lease, new: bool) -> Answer<()> {
+    fn begin(&self, asked: Asked, lease: Lease, new: bool) -> Answer<()> {
         self.switch.call("vkBeginCommandBuffer")?;
-        self.inner.begin(lease, new)
+        self.inner.begin(asked, lease, new)
     }
 
-    fn set(&self, lease: Lease, slot: u32) {
-        self.inner.set(lease, slot);
+    fn set(&self, asked: Asked, lease: Lease, slot: u32) {
+        self.inner.set(asked, lease, slot);
     }
 
-    fn timestamp(&self, lease: Lease, slot: u32) {
-        self.inner.timestamp(lease, slot);
+    fn timestamp(&self, asked: Asked, lease: Lease, slot: u32) {
+        self.inner.timestamp(asked, lease, slot);
     }
 
-    fn wait(&self, lease: Lease, slot: u32) {
-        self.inner.wait(lease, slot);
+    fn wait(&self, asked: Asked, lease: Lease, slot: u32) {
+        self.inner.wait(asked, lease, slot);
     }
 
-    fn barrier(&self, lease: Lease) {
-        self.inner.barrier(lease);
+    fn barrier(&self, asked: Asked, lease: Lease) {
+        self.inner.barrier(asked, lease);
     }
 
-    fn acquire(&self, lease: Lease) {
-        self.inner.acquire(lease);
+    fn acquire(&self, asked: Asked, lease: Lease) {
+        self.inner.acquire(asked, lease);
     }
 
-    fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
-        self.inner.fill(lease, buffer, offset, size, word);
+    fn fill(&self, asked: Asked, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
+        self.inner.fill(asked, lease, buffer, offset, size, word);
     }
 
-    fn copy(&self, lease: Lease, from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64) {
-        self.inner.copy(lease, from, from_offset, to, to_offset, size);
+    fn copy(&self, asked: Asked, lease: Lease, from: (BufferId, u64), to: (BufferId, u64), size: u64) {
+        self.inner.copy(asked, lease, from, to, size);
     }
 
-    fn dispatch(&self, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
-        self.inner.dispatch(lease, dispatch)
+    fn dispatch(&self, asked: Asked, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
+        self.inner.dispatch(asked, lease, dispatch)
     }
 
     fn raw(&self, lease: Lease) -> Option<Raw<'_>> {
         self.inner.raw(lease)
     }
 
-    fn submit(&self, batch: &Batch) -> Answer<()> {
+    fn submit(&self, asked: Asked, batch: &Batch) -> Answer<()> {
         self.switch.call("vkQueueSubmit")?;
-        self.inner.submit(batch)?;
+        self.inner.submit(asked, batch)?;
         self.promised(batch.timeline, batch.value);
         Ok(())
     }
 
-    fn signal(&self, timeline: u32, value: u64) -> Answer<()> {
-        // Whatever happens: else a device that is not really lost waits for ever.
+    fn signal(&self, asked: Asked, timeline: u32, value: u64) -> Answer<()> {
         let answer = self.switch.call("vkSignalSemaphore");
-        self.inner.signal(timeline, value)?;
+        match answer {
+            Err(error) if !error.is_lost() => return Err(error),
+            // Of a loss too: a device that is not really lost would wait for ever.
+            _ => self.inner.signal(asked, timeline, value)?,
+        }
         answer
     }
 

@@ -36,13 +36,19 @@ impl Fence {
     ///
     /// CubeCL: `wait_async`. CUDA: `cudaStreamWaitEvent`.
     pub fn wait_async(self, stream: &Stream) -> Result<(), Error> {
-        let Some(event) = self.0? else { return Ok(()) };
-        event.wait(stream).or_else(|error| match error {
-            Error::Refused(_) => {
-                tracing::warn!(%error, "a stream cannot wait for a fence: the host waits instead");
-                event.synchronize()
-            }
-            error => Err(error),
-        })
+        let refused = match self.0? {
+            None => None,
+            Some(event) => match event.wait(stream) {
+                Err(error @ Error::Refused(_)) => Some((event, error)),
+                answer => return answer,
+            },
+        };
+        if let Some((event, error)) = refused {
+            tracing::warn!(%error, "a stream cannot wait for a fence: the host waits instead");
+            event.synchronize()?;
+        }
+        // The host has waited; what ended may still have to be made visible.
+        stream.device().runtime.lock()?.acquire(stream.id);
+        Ok(())
     }
 }

@@ -44,7 +44,7 @@ pub use fencepost::Policy;
 
 pub use crate::buffer::Buffer;
 pub use crate::device::{Device, Options, Placement};
-pub use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Messages, Queue, QueueLock, Raw, Time};
+pub use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Messages, Queue, QueueLock, Raw, Time};
 pub use crate::drop_queue::{DropQueue, FlushPolicy};
 pub use crate::error::{DriverError, Error};
 pub use crate::event::Event;

@@ -18,7 +18,7 @@ use fencepost::{
     WaiterId,
 };
 
-use crate::driver::{Answer, Batch, Driver};
+use crate::driver::{ASKED, Answer, Batch, Driver};
 use crate::error::{DriverError, Error};
 use crate::relay::Relay;
 
@@ -54,6 +54,8 @@ pub(crate) struct Runtime {
     pub(crate) link: Link,
     /// Tells devices apart.
     pub(crate) number: u64,
+    /// Gone when the runtime is.
+    pub(crate) alive: Arc<()>,
     state: Mutex<State>,
     gone: Mutex<Vec<Gone>>,
 }
@@ -119,18 +121,20 @@ impl Runtime {
         Runtime {
             link: Link { driver, lost: Arc::default(), spin },
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            alive: Arc::default(),
             state: Mutex::new(state),
             gone: Mutex::new(Vec::new()),
         }
     }
 
     pub(crate) fn lock(&self) -> Result<Locked<'_>, Error> {
-        if INSIDE.get() {
-            return Err(Error::InsideRecord);
-        }
+        if INSIDE.get() { Err(Error::InsideRecord) } else { Ok(self.lock_anywhere()) }
+    }
+
+    fn lock_anywhere(&self) -> Locked<'_> {
         let mut locked = Locked { runtime: self, state: Some(lock(&self.state)) };
         locked.bury();
-        Ok(locked)
+        locked
     }
 
     /// A handle was dropped. Never fails: what cannot be done now is done with the next call.
@@ -208,6 +212,19 @@ impl Link {
     }
 }
 
+/// Makes a driver call until it is answered: a refusal is tried again after a while. The error is a loss.
+pub(crate) fn surely<T>(mut call: impl FnMut() -> Answer<T>) -> Answer<T> {
+    loop {
+        match call() {
+            Err(error) if !error.is_lost() => {
+                tracing::warn!(%error, "refused, and tried again");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            answer => return answer,
+        }
+    }
+}
+
 impl Locked<'_> {
     /// Makes a call of the machine until it is answered.
     pub(crate) fn drive<T>(
@@ -258,9 +275,9 @@ impl Locked<'_> {
             Effect::Begin { lease, new, .. } => {
                 let state = &mut **self;
                 let _pool = lock(&state.pools[lease.timeline as usize]);
-                driver.begin(lease, new)?;
+                driver.begin(ASKED, lease, new)?;
                 if state.acquires.remove(&lease.timeline) {
-                    driver.acquire(lease);
+                    driver.acquire(ASKED, lease);
                 }
                 Ok(())
             }
@@ -276,10 +293,10 @@ impl Locked<'_> {
                 state.waits.clear();
                 state.waits.extend(state.machine.open_waits(stream));
                 let _pool = lock(&state.pools[timeline as usize]);
-                driver.submit(&Batch { queue, timeline, value, lease, waits: &state.waits })
+                driver.submit(ASKED, &Batch { queue, timeline, value, lease, waits: &state.waits })
             }
             Effect::CreateSlot { slot } => driver.create_event(slot.index),
-            Effect::ResetSlot { slot } => driver.reset_event(slot.index),
+            Effect::ResetSlot { slot } => driver.reset_event(ASKED, slot.index),
             Effect::Wake { waiter, lost } => {
                 match self.waiters.get_mut(&waiter) {
                     Some(Waiter::Thread(woken)) => *woken = Some(lost),
@@ -341,19 +358,22 @@ impl Locked<'_> {
         }
     }
 
-    /// Asks the driver for news of a stream, and of those that nobody owns.
+    /// Asks the driver for news of a stream, and of those that nobody owns. It is about reuse only, so a refusal is no
+    /// failure.
     pub(crate) fn poll(&mut self, stream: StreamId) -> Result<(), Error> {
+        let lost = |answer| if let Err(error @ Error::Lost(_)) = answer { Err(error) } else { Ok(()) };
         for at in (0..self.unowned.len()).rev() {
             let unowned = self.unowned[at];
-            self.poll_one(unowned)?;
+            lost(self.poll_one(unowned))?;
             if self.machine.timeline(unowned).is_none() {
                 self.unowned.swap_remove(at);
             }
         }
-        self.poll_one(stream)
+        lost(self.poll_one(stream))
     }
 
-    fn poll_one(&mut self, stream: StreamId) -> Result<(), Error> {
+    /// Asks the driver for news of a stream.
+    pub(crate) fn poll_one(&mut self, stream: StreamId) -> Result<(), Error> {
         let Some((submitted, reached)) = self.machine.progress(stream) else { return Ok(()) };
         let Some(timeline) = self.machine.timeline(stream).filter(|_| reached < submitted) else { return Ok(()) };
         match self.runtime.link.driver.counter(timeline) {
@@ -372,20 +392,25 @@ impl Locked<'_> {
         let driver = &self.runtime.link.driver;
         match self.drive(|m| m.wait(stream, event))? {
             Waited::Nothing => self.acquire(stream),
-            Waited::Barrier(lease) => self.with_pool(lease, || driver.barrier(lease)),
-            Waited::Event(lease, slot) => self.with_pool(lease, || driver.wait(lease, slot.index)),
+            Waited::Barrier(lease) => self.with_pool(lease, || driver.barrier(ASKED, lease)),
+            Waited::Event(lease, slot) => self.with_pool(lease, || driver.wait(ASKED, lease, slot.index)),
         }
         Ok(())
     }
 
     /// A wait that added no command: what ended before it is available, and may still have to be made visible.
-    fn acquire(&mut self, stream: StreamId) {
+    pub(crate) fn acquire(&mut self, stream: StreamId) {
         let driver = &self.runtime.link.driver;
         match (self.machine.open_lease(stream), self.machine.timeline(stream)) {
-            (Some(lease), _) => self.with_pool(lease, || driver.acquire(lease)),
+            (Some(lease), _) => self.with_pool(lease, || driver.acquire(ASKED, lease)),
             (None, Some(timeline)) => drop(self.acquires.insert(timeline)),
             (None, None) => {}
         }
+    }
+
+    /// Lets go of the lock, and hands over what is to be dropped when no lock is held.
+    pub(crate) fn unlock(mut self) -> Vec<Held> {
+        std::mem::take(&mut self.released)
     }
 
     /// Adds commands while nobody else does.
@@ -468,28 +493,27 @@ impl Drop for Locked<'_> {
 /// Waits for everything on the device, so that the driver can be dropped.
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let relays = match self.lock() {
-            Ok(mut locked) => std::mem::take(&mut locked.relays),
-            Err(_) => HashMap::new(), // Inside a closure there is a stream, which keeps the runtime.
-        };
-        relays.into_values().for_each(Relay::join);
+        // Not refused inside the closure of another device's stream; of this one there is none left.
+        let mut locked = self.lock_anywhere();
+        locked.relays.clear(); // Their threads pass on what is still to come, and end.
+        drop(locked);
         let link = self.link.clone();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for stream in state.machine.streams() {
             if let (Some(timeline), Some((submitted, _))) =
                 (state.machine.timeline(stream), state.machine.progress(stream))
                 && !state.machine.is_lost()
-                && let Err(error) = link.wait_for(timeline, submitted, None)
             {
-                tracing::error!(%error, "the device was dropped without knowing that it is idle");
+                // Only a loss ends this early, and after that nothing runs.
+                let _ = surely(|| link.wait_for(timeline, submitted, None));
             }
         }
         drop(link);
         state.waiters.clear();
         self.gone().clear();
-        // A relay of another device may be about to let go of this one.
+        // Relays, of this device and of others, may be about to let go of it.
         while Arc::strong_count(&self.link.driver) > 1 {
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_micros(20));
         }
     }
 }

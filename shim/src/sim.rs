@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use fencepost::{Command, DeviceStep, Family, Ghost, Gpu, Lease, Occurrence, Op, QueueId, Rule, Signal, Submit, Work};
 
-use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Messages, Queue, Raw, Time};
-use crate::error::Error;
+use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Messages, Queue, Raw, Time};
+use crate::error::{DriverError, Error};
 
 /// A simulated device.
 pub struct Simulated {
@@ -50,7 +50,7 @@ struct Timing {
 enum Payload {
     Nothing,
     Fill { buffer: BufferId, offset: u64, size: u64, word: u32 },
-    Copy { from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64, read: Vec<u8> },
+    Copy { from: (BufferId, u64), to: (BufferId, u64), size: u64, read: Vec<u8> },
 }
 
 impl Simulated {
@@ -135,9 +135,9 @@ impl State {
     }
 
     fn begin(&mut self, queue: usize, index: usize) {
-        if let Payload::Copy { from, from_offset, size, read, .. } = &mut self.queued[queue][index] {
-            let memory = self.buffers[*from as usize].as_deref().unwrap_or_default();
-            *read = memory[range(*from_offset, *size)].to_vec();
+        if let Payload::Copy { from, size, read, .. } = &mut self.queued[queue][index] {
+            let memory = self.buffers[from.0 as usize].as_deref().unwrap_or_default();
+            *read = memory[range(from.1, *size)].to_vec();
         }
     }
 
@@ -151,9 +151,9 @@ impl State {
                         .for_each(|c| c.copy_from_slice(&word.to_le_bytes()));
                 }
             }
-            Payload::Copy { to, to_offset, size, read, .. } => {
-                if let Some(memory) = &mut self.buffers[to as usize] {
-                    memory[range(to_offset, size)].copy_from_slice(&read);
+            Payload::Copy { to, size, read, .. } => {
+                if let Some(memory) = &mut self.buffers[to.0 as usize] {
+                    memory[range(to.1, size)].copy_from_slice(&read);
                 }
             }
         }
@@ -164,7 +164,8 @@ fn range(offset: u64, size: u64) -> std::ops::Range<usize> {
     offset as usize..(offset + size) as usize
 }
 
-impl Driver for Simulated {
+// SAFETY: It wraps no driver.
+unsafe impl Driver for Simulated {
     fn name(&self) -> &str {
         "the simulated GPU"
     }
@@ -187,7 +188,7 @@ impl Driver for Simulated {
         Ok(())
     }
 
-    fn reset_event(&self, slot: u32) -> Answer<()> {
+    fn reset_event(&self, _: Asked, slot: u32) -> Answer<()> {
         let mut state = self.state();
         state.judge(Occurrence::HostReset { event: slot });
         state.gpu.reset_event(slot);
@@ -196,12 +197,16 @@ impl Driver for Simulated {
     }
 
     fn create_buffer(&self, size: u64) -> Answer<BufferId> {
+        let (mut memory, refused) = (Vec::new(), vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let size = usize::try_from(size).map_err(|_| refused);
+        let reserved = size.and_then(|size| memory.try_reserve_exact(size).map(|()| size).map_err(|_| refused));
+        memory.resize(reserved.map_err(DriverError::of("vkAllocateMemory"))?, 0);
         let buffers = &mut self.state().buffers;
-        buffers.push(Some(vec![0; size as usize]));
+        buffers.push(Some(memory));
         Ok(buffers.len() as BufferId - 1)
     }
 
-    fn destroy_buffer(&self, buffer: BufferId) {
+    fn destroy_buffer(&self, _: Asked, buffer: BufferId) {
         self.state().buffers[buffer as usize] = None;
     }
 
@@ -209,19 +214,19 @@ impl Driver for Simulated {
         None
     }
 
-    fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
+    fn write(&self, _: Asked, buffer: BufferId, offset: u64, bytes: &[u8]) {
         if let Some(memory) = &mut self.state().buffers[buffer as usize] {
             memory[range(offset, bytes.len() as u64)].copy_from_slice(bytes);
         }
     }
 
-    fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
+    fn read(&self, _: Asked, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
         if let Some(memory) = &self.state().buffers[buffer as usize] {
             bytes.copy_from_slice(&memory[range(offset, bytes.len() as u64)]);
         }
     }
 
-    fn begin(&self, lease: Lease, _new: bool) -> Answer<()> {
+    fn begin(&self, _: Asked, lease: Lease, _new: bool) -> Answer<()> {
         let mut state = self.state();
         let queue = state.timelines[lease.timeline as usize];
         // The host's batches hold nothing.
@@ -233,15 +238,15 @@ impl Driver for Simulated {
         Ok(())
     }
 
-    fn set(&self, lease: Lease, slot: u32) {
+    fn set(&self, _: Asked, lease: Lease, slot: u32) {
         self.record(lease, Command::Set(slot), Payload::Nothing);
     }
 
-    fn timestamp(&self, _lease: Lease, slot: u32) {
+    fn timestamp(&self, _: Asked, _lease: Lease, slot: u32) {
         self.state().times[slot as usize].wanted = true;
     }
 
-    fn wait(&self, lease: Lease, slot: u32) {
+    fn wait(&self, _: Asked, lease: Lease, slot: u32) {
         let mut state = self.state();
         let queue = state.timelines[lease.timeline as usize];
         state.judge(Occurrence::WaitRecorded { event: slot, queue });
@@ -249,24 +254,24 @@ impl Driver for Simulated {
         self.record(lease, Command::Wait(slot), Payload::Nothing);
     }
 
-    fn barrier(&self, lease: Lease) {
+    fn barrier(&self, _: Asked, lease: Lease) {
         self.record(lease, Command::Barrier, Payload::Nothing);
     }
 
     /// Memory is never stale here.
-    fn acquire(&self, _lease: Lease) {}
+    fn acquire(&self, _: Asked, _lease: Lease) {}
 
-    fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
+    fn fill(&self, _: Asked, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
         let work = Command::Work(Work { tracked: 0, after: 0 });
         self.record(lease, work, Payload::Fill { buffer, offset, size, word });
     }
 
-    fn copy(&self, lease: Lease, from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64) {
+    fn copy(&self, _: Asked, lease: Lease, from: (BufferId, u64), to: (BufferId, u64), size: u64) {
         let work = Command::Work(Work { tracked: 0, after: 0 });
-        self.record(lease, work, Payload::Copy { from, from_offset, to, to_offset, size, read: Vec::new() });
+        self.record(lease, work, Payload::Copy { from, to, size, read: Vec::new() });
     }
 
-    fn dispatch(&self, _lease: Lease, _dispatch: &Dispatch) -> Result<(), Error> {
+    fn dispatch(&self, _: Asked, _lease: Lease, _dispatch: &Dispatch) -> Result<(), Error> {
         Err(Error::NoShaders)
     }
 
@@ -274,7 +279,7 @@ impl Driver for Simulated {
         None
     }
 
-    fn submit(&self, batch: &Batch) -> Answer<()> {
+    fn submit(&self, _: Asked, batch: &Batch) -> Answer<()> {
         let mut guard = self.state();
         let state = &mut *guard;
         let buffer = batch.lease.map(|lease| lease.id());
@@ -296,7 +301,7 @@ impl Driver for Simulated {
         Ok(())
     }
 
-    fn signal(&self, timeline: u32, value: u64) -> Answer<()> {
+    fn signal(&self, _: Asked, timeline: u32, value: u64) -> Answer<()> {
         let mut state = self.state();
         state.judge(Occurrence::Signalled(Signal { semaphore: timeline, value }));
         state.gpu.signal_semaphore(timeline, value);
@@ -335,5 +340,25 @@ impl Driver for Simulated {
     fn time(&self, slot: u32) -> Answer<Option<Time>> {
         let at = self.state().times[slot as usize].at;
         Ok(at.map(|ticks| Time { ticks, valid_bits: 64, period: 1.0 }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::ASKED;
+
+    /// Else no message would mean nothing.
+    #[test]
+    fn steps_and_calls_are_judged() {
+        let simulated = Simulated::new(1);
+        let lease = Lease { timeline: 0, buffer: 0, generation: 0 };
+        simulated.create_timeline(0, 0).unwrap();
+        simulated.create_event(0).unwrap();
+        simulated.begin(ASKED, lease, true).unwrap();
+        simulated.wait(ASKED, lease, 0);
+        simulated.reset_event(ASKED, 0).unwrap();
+        let heard = simulated.messages().heard();
+        assert!(heard[0].starts_with("reuse_while_waited"), "{heard:?}");
     }
 }

@@ -7,7 +7,7 @@ use fencepost::{Lease, QueueId, StreamId};
 
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::driver::{Dispatch, Driver, Raw};
+use crate::driver::{ASKED, Dispatch, Driver, Raw};
 use crate::error::Error;
 use crate::runtime::{Gone, Inside, lock};
 
@@ -34,8 +34,9 @@ impl Stream {
         self.queue
     }
 
-    /// Adds commands to the open batch. Other threads that need this stream's batch wait for the closure to end; the closure
-    /// itself may not call fencepost, except through its argument, and is told so.
+    /// Adds commands to the open batch. The closure may not call fencepost, except through its argument, and is told so.
+    /// Other threads that need this stream's batch wait for it to end, and keep the rest of the device from going on
+    /// meanwhile: so it is to be short, and waits for no other thread.
     ///
     /// Vulkan: `vkCmd*`.
     pub fn record<T>(&self, commands: impl FnOnce(&mut Commands) -> T) -> Result<T, Error> {
@@ -46,11 +47,12 @@ impl Stream {
         let lease = locked.drive(|m| m.work(self.id))?;
         let pool = locked.pool(lease.timeline);
         let held = lock(&pool);
-        drop(locked);
+        let released = locked.unlock();
         let driver = &*self.device.runtime.link.driver;
         let inside = Inside::enter();
         let answer = commands(&mut Commands { device: &self.device, driver, lease, _pool: held });
         drop(inside);
+        drop(released); // May be callers' values, whose drop uses this very stream.
         Ok(answer)
     }
 
@@ -112,7 +114,7 @@ impl Commands<'_> {
     pub fn fill(&mut self, buffer: &Buffer, offset: u64, size: u64, word: u32) -> Result<(), Error> {
         self.check(buffer, offset, size)?;
         if size > 0 {
-            self.driver.fill(self.lease, buffer.id(), offset, size, word);
+            self.driver.fill(ASKED, self.lease, buffer.id(), offset, size, word);
         }
         Ok(())
     }
@@ -127,7 +129,7 @@ impl Commands<'_> {
             return Err(Error::Overlap { from: from.1, to: to.1, size });
         }
         if size > 0 {
-            self.driver.copy(self.lease, from.0.id(), from.1, to.0.id(), to.1, size);
+            self.driver.copy(ASKED, self.lease, (from.0.id(), from.1), (to.0.id(), to.1), size);
         }
         Ok(())
     }
@@ -136,7 +138,7 @@ impl Commands<'_> {
     ///
     /// Vulkan: `vkCmdPipelineBarrier2`.
     pub fn barrier(&mut self) {
-        self.driver.barrier(self.lease);
+        self.driver.barrier(ASKED, self.lease);
     }
 
     /// Runs a compute shader. The simulated GPU has none.
@@ -146,7 +148,7 @@ impl Commands<'_> {
     /// # Safety
     /// The handles fit each other and the device, and live until the batch has ended.
     pub unsafe fn dispatch(&mut self, dispatch: &Dispatch) -> Result<(), Error> {
-        self.driver.dispatch(self.lease, dispatch)
+        self.driver.dispatch(ASKED, self.lease, dispatch)
     }
 
     fn check(&self, buffer: &Buffer, offset: u64, size: u64) -> Result<(), Error> {

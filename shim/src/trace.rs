@@ -9,7 +9,7 @@ use ash::vk;
 use fencepost::{Lease, QueueId};
 use serde_json::{Map, Value, json};
 
-use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
+use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
 use crate::error::{DriverError, Error};
 use crate::runtime::lock;
 
@@ -130,7 +130,8 @@ fn pool_name(timeline: u32) -> String {
     format!("P{}", timeline + 1)
 }
 
-impl<D: Driver> Driver for Tracer<D> {
+// SAFETY: It hands on what it is asked for as it is.
+unsafe impl<D: Driver> Driver for Tracer<D> {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -153,8 +154,8 @@ impl<D: Driver> Driver for Tracer<D> {
         self.answered("vkCreateEvent", self.inner.create_event(slot), json!({"event": event_name(slot)}))
     }
 
-    fn reset_event(&self, slot: u32) -> Answer<()> {
-        self.answered("vkResetEvent", self.inner.reset_event(slot), json!({"event": event_name(slot)}))
+    fn reset_event(&self, asked: Asked, slot: u32) -> Answer<()> {
+        self.answered("vkResetEvent", self.inner.reset_event(asked, slot), json!({"event": event_name(slot)}))
     }
 
     fn create_buffer(&self, size: u64) -> Answer<BufferId> {
@@ -169,25 +170,25 @@ impl<D: Driver> Driver for Tracer<D> {
         self.answered("vkCreateBuffer", answer, json!({"buffer": name, "size": size}))
     }
 
-    fn destroy_buffer(&self, buffer: BufferId) {
+    fn destroy_buffer(&self, asked: Asked, buffer: BufferId) {
         self.call("vkDestroyBuffer", json!({"buffer": self.buffer(buffer)}));
-        self.inner.destroy_buffer(buffer);
+        self.inner.destroy_buffer(asked, buffer);
     }
 
     fn raw_buffer(&self, buffer: BufferId) -> Option<vk::Buffer> {
         self.inner.raw_buffer(buffer)
     }
 
-    fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
-        self.inner.write(buffer, offset, bytes);
+    fn write(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &[u8]) {
+        self.inner.write(asked, buffer, offset, bytes);
     }
 
-    fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
-        self.inner.read(buffer, offset, bytes);
+    fn read(&self, asked: Asked, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
+        self.inner.read(asked, buffer, offset, bytes);
     }
 
-    fn begin(&self, lease: Lease, new: bool) -> Answer<()> {
-        let answer = self.inner.begin(lease, new);
+    fn begin(&self, asked: Asked, lease: Lease, new: bool) -> Answer<()> {
+        let answer = self.inner.begin(asked, lease, new);
         if answer.is_ok() && new {
             self.command(lease, "vkAllocateCommandBuffers", json!({"command_pool": pool_name(lease.timeline)}));
         }
@@ -195,48 +196,48 @@ impl<D: Driver> Driver for Tracer<D> {
         self.answered("vkBeginCommandBuffer", answer, json!({"command_buffer": name}))
     }
 
-    fn set(&self, lease: Lease, slot: u32) {
+    fn set(&self, asked: Asked, lease: Lease, slot: u32) {
         self.command(lease, "vkCmdSetEvent", json!({"event": event_name(slot), "stage": STAGE}));
-        self.inner.set(lease, slot);
+        self.inner.set(asked, lease, slot);
     }
 
-    fn timestamp(&self, lease: Lease, slot: u32) {
+    fn timestamp(&self, asked: Asked, lease: Lease, slot: u32) {
         self.command(lease, "vkCmdWriteTimestamp", json!({"query": slot}));
-        self.inner.timestamp(lease, slot);
+        self.inner.timestamp(asked, lease, slot);
     }
 
-    fn wait(&self, lease: Lease, slot: u32) {
+    fn wait(&self, asked: Asked, lease: Lease, slot: u32) {
         let fields = json!({"events": [event_name(slot)], "src_stage": STAGE, "dst_stage": STAGE});
         self.command(lease, "vkCmdWaitEvents", fields);
-        self.inner.wait(lease, slot);
+        self.inner.wait(asked, lease, slot);
     }
 
-    fn barrier(&self, lease: Lease) {
+    fn barrier(&self, asked: Asked, lease: Lease) {
         self.pipeline_barrier(lease, STAGE);
-        self.inner.barrier(lease);
+        self.inner.barrier(asked, lease);
     }
 
-    fn acquire(&self, lease: Lease) {
+    fn acquire(&self, asked: Asked, lease: Lease) {
         self.pipeline_barrier(lease, vk::PipelineStageFlags::TOP_OF_PIPE.as_raw());
-        self.inner.acquire(lease);
+        self.inner.acquire(asked, lease);
     }
 
-    fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
+    fn fill(&self, asked: Asked, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
         let fields = json!({"dst": self.buffer(buffer), "dst_offset": offset, "size": size, "data": word});
         self.command(lease, "vkCmdFillBuffer", fields);
-        self.inner.fill(lease, buffer, offset, size, word);
+        self.inner.fill(asked, lease, buffer, offset, size, word);
     }
 
-    fn copy(&self, lease: Lease, from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64) {
-        let (src, dst) = (self.buffer(from), self.buffer(to));
-        let fields = json!({"src": src, "src_offset": from_offset, "dst": dst, "dst_offset": to_offset, "size": size});
+    fn copy(&self, asked: Asked, lease: Lease, from: (BufferId, u64), to: (BufferId, u64), size: u64) {
+        let (src, dst) = (self.buffer(from.0), self.buffer(to.0));
+        let fields = json!({"src": src, "src_offset": from.1, "dst": dst, "dst_offset": to.1, "size": size});
         self.command(lease, "vkCmdCopyBuffer", fields);
-        self.inner.copy(lease, from, from_offset, to, to_offset, size);
+        self.inner.copy(asked, lease, from, to, size);
     }
 
-    fn dispatch(&self, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
+    fn dispatch(&self, asked: Asked, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
         self.command(lease, "vkCmdDispatch", json!({"groups": dispatch.groups}));
-        self.inner.dispatch(lease, dispatch)
+        self.inner.dispatch(asked, lease, dispatch)
     }
 
     fn raw(&self, lease: Lease) -> Option<Raw<'_>> {
@@ -246,7 +247,7 @@ impl<D: Driver> Driver for Tracer<D> {
         self.inner.raw(lease)
     }
 
-    fn submit(&self, batch: &Batch) -> Answer<()> {
+    fn submit(&self, asked: Asked, batch: &Batch) -> Answer<()> {
         let buffer = batch.lease.map(|lease| lock(&self.log).command_buffer(lease));
         if let Some(buffer) = &buffer {
             self.call("vkEndCommandBuffer", json!({"command_buffer": buffer}));
@@ -257,12 +258,12 @@ impl<D: Driver> Driver for Tracer<D> {
         let buffers = buffer.as_slice();
         let submits = json!([{"wait": waits, "command_buffers": buffers, "signal": [signal]}]);
         self.call("vkQueueSubmit", json!({"queue": queue_name(batch.queue), "fence": null, "submits": submits}));
-        self.returned("vkQueueSubmit", self.inner.submit(batch), |()| vk::Result::SUCCESS)
+        self.returned("vkQueueSubmit", self.inner.submit(asked, batch), |()| vk::Result::SUCCESS)
     }
 
-    fn signal(&self, timeline: u32, value: u64) -> Answer<()> {
+    fn signal(&self, asked: Asked, timeline: u32, value: u64) -> Answer<()> {
         let fields = json!({"semaphore": semaphore_name(timeline), "value": value});
-        self.answered("vkSignalSemaphore", self.inner.signal(timeline, value), fields)
+        self.answered("vkSignalSemaphore", self.inner.signal(asked, timeline, value), fields)
     }
 
     fn counter(&self, timeline: u32) -> Answer<u64> {

@@ -5,7 +5,7 @@
 mod open;
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ash::khr::synchronization2;
@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 
 use self::open::Messenger;
 pub use self::open::{Adopted, AdoptedQueue, OpenOptions};
-use crate::driver::{Answer, Batch, BufferId, Dispatch, Driver, Queue, QueueLock, Raw, Time};
+use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Queue, QueueLock, Raw, Time};
 use crate::error::{DriverError, Error};
+use crate::runtime::surely;
 
 /// Queries in one pool.
 const QUERIES: u32 = 64;
@@ -68,6 +69,8 @@ struct Timeline {
     pool: Option<vk::CommandPool>,
     queue: QueueId,
     buffers: Vec<CommandBuffer>,
+    /// The newest value that a batch will signal.
+    submitted: AtomicU64,
 }
 
 struct CommandBuffer {
@@ -192,6 +195,15 @@ impl Vulkan {
         Ok((tables.queries[(slot / QUERIES) as usize], slot % QUERIES))
     }
 
+    /// Waits for every batch that was submitted, or for the loss of the device.
+    fn wait_for_all(&self, tables: &Tables) {
+        let semaphores: Vec<vk::Semaphore> = tables.timelines.iter().map(|t| t.semaphore).collect();
+        let values: Vec<u64> = tables.timelines.iter().map(|t| t.submitted.load(Ordering::Relaxed)).collect();
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        // SAFETY: timelines live as long as the driver.
+        let _ = surely(|| check("vkWaitSemaphores", unsafe { self.device.wait_semaphores(&info, u64::MAX) }));
+    }
+
     fn allocate_memory(&self, buffer: vk::Buffer) -> Answer<(vk::DeviceMemory, *mut c_void)> {
         // SAFETY: the buffer is ours and new.
         let needs = unsafe { self.device.get_buffer_memory_requirements(buffer) };
@@ -219,7 +231,8 @@ impl Vulkan {
     }
 }
 
-impl Driver for Vulkan {
+// SAFETY: It wraps no driver.
+unsafe impl Driver for Vulkan {
     fn name(&self) -> &str {
         &self.name
     }
@@ -247,7 +260,7 @@ impl Driver for Vulkan {
         })?;
         let mut tables = self.tables_mut();
         debug_assert_eq!(tables.timelines.len(), timeline as usize, "the machine numbers timelines without a gap");
-        tables.timelines.push(Timeline { semaphore, pool, queue, buffers: Vec::new() });
+        tables.timelines.push(Timeline { semaphore, pool, queue, buffers: Vec::new(), submitted: AtomicU64::new(0) });
         Ok(())
     }
 
@@ -261,7 +274,7 @@ impl Driver for Vulkan {
         Ok(())
     }
 
-    fn reset_event(&self, slot: u32) -> Answer<()> {
+    fn reset_event(&self, _: Asked, slot: u32) -> Answer<()> {
         // SAFETY: the machine resets a slot only when no command that names it is left on the device.
         check("vkResetEvent", unsafe { self.device.reset_event(self.event(slot)) })?;
         let pool = self.tables().queries.get((slot / QUERIES) as usize).copied();
@@ -301,7 +314,7 @@ impl Driver for Vulkan {
         Ok(at as BufferId)
     }
 
-    fn destroy_buffer(&self, buffer: BufferId) {
+    fn destroy_buffer(&self, _: Asked, buffer: BufferId) {
         if let Some(buffer) = self.tables_mut().buffers[buffer as usize].take() {
             // SAFETY: the caller says that nothing uses it.
             unsafe {
@@ -315,19 +328,19 @@ impl Driver for Vulkan {
         Some(self.tables().buffer(buffer).handle)
     }
 
-    fn write(&self, buffer: BufferId, offset: u64, bytes: &[u8]) {
+    fn write(&self, _: Asked, buffer: BufferId, offset: u64, bytes: &[u8]) {
         let mapped = self.tables().buffer(buffer).mapped.cast::<u8>();
         // SAFETY: the range lies in the mapping, which no Rust reference points into.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), mapped.add(offset as usize), bytes.len()) };
     }
 
-    fn read(&self, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
+    fn read(&self, _: Asked, buffer: BufferId, offset: u64, bytes: &mut [u8]) {
         let mapped = self.tables().buffer(buffer).mapped.cast::<u8>();
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(mapped.add(offset as usize), bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    fn begin(&self, lease: Lease, new: bool) -> Answer<()> {
+    fn begin(&self, _: Asked, lease: Lease, new: bool) -> Answer<()> {
         let pool = self.tables().timelines[lease.timeline as usize].pool;
         let Some(pool) = pool else { return Ok(()) }; // The host's batches hold nothing.
         if !new {
@@ -349,7 +362,7 @@ impl Driver for Vulkan {
         Ok(())
     }
 
-    fn set(&self, lease: Lease, slot: u32) {
+    fn set(&self, _: Asked, lease: Lease, slot: u32) {
         let (buffer, event) = (self.command_buffer(lease), self.event(slot));
         match &self.synchronization2 {
             Some(fp) => {
@@ -363,7 +376,7 @@ impl Driver for Vulkan {
         }
     }
 
-    fn timestamp(&self, lease: Lease, slot: u32) {
+    fn timestamp(&self, _: Asked, lease: Lease, slot: u32) {
         let valid_bits = self.handles[self.tables().timelines[lease.timeline as usize].queue as usize].valid_bits;
         if valid_bits == 0 || !self.host_query_reset {
             return;
@@ -378,7 +391,7 @@ impl Driver for Vulkan {
         unsafe { self.device.cmd_write_timestamp(buffer, stage, pool, query) };
     }
 
-    fn wait(&self, lease: Lease, slot: u32) {
+    fn wait(&self, _: Asked, lease: Lease, slot: u32) {
         let (buffer, event) = (self.command_buffer(lease), [self.event(slot)]);
         match &self.synchronization2 {
             Some(fp) => {
@@ -396,29 +409,29 @@ impl Driver for Vulkan {
         }
     }
 
-    fn barrier(&self, lease: Lease) {
+    fn barrier(&self, _: Asked, lease: Lease) {
         self.pipeline_barrier(self.command_buffer(lease), Dependency::FULL);
     }
 
-    fn acquire(&self, lease: Lease) {
+    fn acquire(&self, _: Asked, lease: Lease) {
         self.pipeline_barrier(self.command_buffer(lease), Dependency::ACQUIRE);
     }
 
-    fn fill(&self, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
+    fn fill(&self, _: Asked, lease: Lease, buffer: BufferId, offset: u64, size: u64, word: u32) {
         let (commands, buffer) = (self.command_buffer(lease), self.tables().buffer(buffer).handle);
         // SAFETY: the range was checked, and the buffer lives until the batch has ended.
         unsafe { self.device.cmd_fill_buffer(commands, buffer, offset, size, word) };
     }
 
-    fn copy(&self, lease: Lease, from: BufferId, from_offset: u64, to: BufferId, to_offset: u64, size: u64) {
+    fn copy(&self, _: Asked, lease: Lease, from: (BufferId, u64), to: (BufferId, u64), size: u64) {
         let commands = self.command_buffer(lease);
-        let (from, to) = (self.tables().buffer(from).handle, self.tables().buffer(to).handle);
-        let region = vk::BufferCopy { src_offset: from_offset, dst_offset: to_offset, size };
+        let region = vk::BufferCopy { src_offset: from.1, dst_offset: to.1, size };
+        let (from, to) = (self.tables().buffer(from.0).handle, self.tables().buffer(to.0).handle);
         // SAFETY: as above, for both.
         unsafe { self.device.cmd_copy_buffer(commands, from, to, &[region]) };
     }
 
-    fn dispatch(&self, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
+    fn dispatch(&self, _: Asked, lease: Lease, dispatch: &Dispatch) -> Result<(), Error> {
         let (buffer, point) = (self.command_buffer(lease), vk::PipelineBindPoint::COMPUTE);
         let Dispatch { pipeline, layout, descriptor_sets, push_constants, groups: [x, y, z] } = *dispatch;
         // SAFETY: handles are the caller's, who promised by the contract of `Commands::dispatch`.
@@ -439,7 +452,7 @@ impl Driver for Vulkan {
         Some(Raw { device: &self.device, buffer: self.command_buffer(lease) })
     }
 
-    fn submit(&self, batch: &Batch) -> Answer<()> {
+    fn submit(&self, _: Asked, batch: &Batch) -> Answer<()> {
         let tables = self.tables();
         let buffer = batch.lease.map(|l| tables.timelines[l.timeline as usize].buffers[l.buffer as usize].handle);
         if let (Some(lease), Some(buffer)) = (batch.lease, buffer)
@@ -448,9 +461,12 @@ impl Driver for Vulkan {
             self.pipeline_barrier(buffer, Dependency::HOST);
             // SAFETY: the buffer is recording.
             let ended = unsafe { self.device.end_command_buffer(buffer) };
-            // A buffer that could not be ended is invalid: what was recorded is gone, and with it the order.
-            let lost = |_| vk::Result::ERROR_DEVICE_LOST;
-            check("vkEndCommandBuffer", ended.map_err(lost))?;
+            if ended.is_err() {
+                // The buffer is invalid: what was recorded is gone, and with it the order. Nobody may go on, and what
+                // "lost" lets go of may not be in use.
+                self.wait_for_all(&tables);
+                return check("vkEndCommandBuffer", Err(vk::Result::ERROR_DEVICE_LOST));
+            }
             tables.ended(lease).store(true, Ordering::Relaxed);
         }
         let semaphores = |&(timeline, _): &(u32, u64)| tables.timelines[timeline as usize].semaphore;
@@ -467,17 +483,20 @@ impl Driver for Vulkan {
             .command_buffers(buffer.as_slice())
             .signal_semaphores(&signal.0)
             .push_next(&mut timeline);
-        let handle = &self.handles[batch.queue as usize];
+        let (handle, newest) = (&self.handles[batch.queue as usize], batch.timeline as usize);
+        drop(tables); // The lock may be the application's, and take its time.
         let mut submitted = Ok(());
         handle.lock.alone(&mut || {
             // SAFETY: the buffer has ended; the value is greater than every earlier one, which the machine sees to;
             // nobody else submits.
             submitted = unsafe { self.device.queue_submit(handle.queue, &[submit], vk::Fence::null()) };
         });
-        check("vkQueueSubmit", submitted)
+        check("vkQueueSubmit", submitted)?;
+        self.tables().timelines[newest].submitted.store(batch.value, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn signal(&self, timeline: u32, value: u64) -> Answer<()> {
+    fn signal(&self, _: Asked, timeline: u32, value: u64) -> Answer<()> {
         let info = vk::SemaphoreSignalInfo::default().semaphore(self.semaphore(timeline)).value(value);
         // SAFETY: nobody but the host signals this timeline, one value after the other.
         check("vkSignalSemaphore", unsafe { self.device.signal_semaphore(&info) })

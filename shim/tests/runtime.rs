@@ -12,8 +12,8 @@ use common::{
 };
 use fencepost_vulkan::ash::vk;
 use fencepost_vulkan::{
-    Device, Dispatch, Driver, DropQueue, Error, Fence, FlushPolicy, OpenOptions, Options, Placement, Policy, Simulated,
-    Stream, Tracer, Vulkan,
+    Device, Dispatch, DropQueue, Error, Fence, FlushPolicy, OpenOptions, Options, Placement, Policy, Simulated, Stream,
+    Tracer, Vulkan,
 };
 
 // Time ------------------------------------------------------------------------------------------------
@@ -94,20 +94,6 @@ fn the_validation_layer_listens() {
     .unwrap();
     s.synchronize().unwrap();
     assert!(messages.heard().iter().any(|m| m.contains("SYNC-HAZARD-WRITE")), "{:?}", messages.heard());
-}
-
-/// The same for the rules on the simulated GPU.
-#[test]
-fn the_simulated_gpu_is_judged() {
-    let simulated = Simulated::new(1);
-    let messages = simulated.messages();
-    let lease = fencepost::Lease { timeline: 0, buffer: 0, generation: 0 };
-    simulated.create_timeline(0, 0).unwrap();
-    simulated.create_event(0).unwrap();
-    simulated.begin(lease, true).unwrap();
-    simulated.wait(lease, 0);
-    simulated.reset_event(0).unwrap();
-    assert!(messages.heard()[0].starts_with("reuse_while_waited"), "{:?}", messages.heard());
 }
 
 // Shaders ---------------------------------------------------------------------------------------------

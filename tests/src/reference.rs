@@ -8,7 +8,7 @@ use std::fmt;
 /// Works by the order in which they were issued.
 pub type Works = BTreeSet<usize>;
 
-/// A call, in the words of a scenario.
+/// A call. It is written in the words of a [`scenario`](crate::scenario), where the device drains before the host comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// A new stream, on a queue.
@@ -44,19 +44,19 @@ pub enum Call {
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Call::Stream(s, queue) => write!(f, "stream S{s} on queue {queue}"),
+            Call::Stream(s, queue) => write!(f, "stream S{s} on q{queue}"),
             Call::Event(e) => write!(f, "event E{e}"),
             Call::Work(s) => write!(f, "work S{s}"),
             Call::Record(e, s) => write!(f, "record E{e} S{s}"),
             Call::Wait(s, e) => write!(f, "wait S{s} E{e}"),
             Call::Flush(s) => write!(f, "flush S{s}"),
-            Call::Synchronize(e) => write!(f, "synchronize E{e}"),
-            Call::TimeOut(e) => write!(f, "time out E{e}"),
-            Call::SynchronizeStream(s) => write!(f, "synchronize S{s}"),
+            Call::Synchronize(e) => write!(f, "synchronize E{e} H\ndevice\nreturn H"),
+            Call::TimeOut(e) => write!(f, "synchronize E{e} H\ntimeout H"),
+            Call::SynchronizeStream(s) => write!(f, "synchronize S{s} H\ndevice\nreturn H"),
             Call::Query(e) => write!(f, "query E{e}"),
             Call::DropEvent(e) => write!(f, "destroy E{e}"),
             Call::DropStream(s) => write!(f, "destroy S{s}"),
-            Call::Refuse(others) => write!(f, "refuse after {others}"),
+            Call::Refuse(others) => write!(f, "# the driver refuses the call after {others} more"),
             Call::Lose => f.write_str("lose"),
         }
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Call {
 /// A failure that a test framework prints reads as a script.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n    {self}")
+        write!(f, "\n{self}")
     }
 }
 

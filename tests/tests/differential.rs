@@ -37,6 +37,7 @@ impl ReferenceStateMachine for Programs {
             3 => any_event.clone().prop_map(Call::Synchronize),
             2 => any_stream.clone().prop_map(Call::SynchronizeStream),
             3 => any_event.clone().prop_map(Call::Query),
+            2 => any_event.clone().prop_map(Call::TimeOut),
             2 => any_event.prop_map(Call::DropEvent),
             1 => any_stream.prop_map(Call::DropStream),
             2 => (0..6u64).prop_map(Call::Refuse),
@@ -122,6 +123,39 @@ against!(Events, Programs, Program::simulated(SEED, Policy { events: true }));
 against!(Barriers, Programs, Program::simulated(SEED, Policy { events: false }));
 against!(Loss, ProgramsWithLoss, Program::simulated(SEED, Policy { events: true }));
 against!(OnVulkan, Programs, vulkan());
+
+#[test]
+fn what_fails_reads_as_a_scenario() {
+    use Call::*;
+    let calls = [
+        Stream(0, 0),
+        Stream(1, 3),
+        Event(0),
+        Event(1),
+        Refuse(7),
+        Work(0),
+        Record(0, 0),
+        Work(0),
+        Wait(1, 0),
+        Work(1),
+        TimeOut(0),
+        Query(0),
+        Flush(1),
+        Synchronize(0),
+        Synchronize(1),
+        SynchronizeStream(1),
+        DropEvent(0),
+        Event(0),
+        Record(0, 1),
+        DropStream(1),
+        Stream(1, 2),
+        Lose,
+    ];
+    let text = calls.iter().fold("# a random program".to_string(), |text, call| text + &format!("{call:?}")) + "\n";
+    let script: fencepost_tests::scenario::Script = text.parse().unwrap_or_else(|e| panic!("{e}"));
+    let outcome = script.run().unwrap_or_else(|e| panic!("{e}"));
+    assert!(outcome.broken.is_empty() && outcome.script.calls().count() > calls.len(), "{}", outcome.script);
+}
 
 prop_state_machine! {
     #![proptest_config(cases(1500))]

@@ -222,7 +222,7 @@ fn open_device(instance: &ash::Instance, options: &OpenOptions) -> Result<(Adopt
         family.queue_count > 0 && family.queue_flags.intersects(runs)
     };
     let usable = || (0..).zip(&families).filter(|(_, family)| usable(family));
-    let priorities = vec![1.0; options.queues_per_family.max(1) as usize];
+    let priorities = vec![1.0; families.iter().map(count).max().unwrap_or(1)];
     let queue_infos: Vec<_> = usable()
         .map(|(family, p)| {
             vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&priorities[..count(p)])

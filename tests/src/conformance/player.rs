@@ -1,7 +1,6 @@
 //! Plays a program on a backend, beside the naive reference, and compares.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::Write;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -80,10 +79,10 @@ impl<B: Backend> Player<'_, B> {
         let is_host_wait = matches!(call, Call::Synchronize(_) | Call::SynchronizeStream(_));
         match answer {
             Ok(_) if self.reference.lost && is_host_wait => {
-                return broken(Rule::Loss, format!("{call} succeeds on a lost device"));
+                return broken(Rule::Loss, format!("{} succeeds on a lost device", told(call)));
             }
             Err(_) if self.reference.lost => return Ok(()),
-            Err(error) => return broken(self.rule, format!("{call}: {error}")),
+            Err(error) => return broken(self.rule, format!("{}: {error}", told(call))),
             Ok(done) => self.compare(call, done)?,
         }
         self.reference.take(call);
@@ -123,16 +122,16 @@ impl<B: Backend> Player<'_, B> {
 
     fn compare(&mut self, call: Call, done: bool) -> Result<(), Broken> {
         let (Call::Synchronize(e) | Call::TimeOut(e) | Call::Query(e)) = call else {
-            return if done { Ok(()) } else { broken(Rule::Progress, format!("{call} runs out of time")) };
+            return if done { Ok(()) } else { broken(Rule::Progress, format!("{} runs out of time", told(call))) };
         };
         if !done && !self.recorded.contains(&e) {
-            return broken(Rule::UnrecordedWait, format!("{call}, never recorded, is not done"));
+            return broken(Rule::UnrecordedWait, format!("{}, never recorded, is not done", told(call)));
         }
         if !done && matches!(call, Call::Synchronize(_)) {
-            return broken(Rule::Progress, format!("{call} runs out of time"));
+            return broken(Rule::Progress, format!("{} runs out of time", told(call)));
         }
         if !done && self.reference.passed.contains(&e) {
-            return broken(Rule::Progress, format!("{call}: what the host has waited for is not done"));
+            return broken(Rule::Progress, format!("{}: what the host has waited for is not done", told(call)));
         }
         match self.reference.events[&e].clone() {
             Some(covers) if done => self.have_ended(call, &covers),
@@ -141,11 +140,11 @@ impl<B: Backend> Player<'_, B> {
     }
 
     /// Something said that these works have ended.
-    fn have_ended(&mut self, by: impl Display, works: &Works) -> Result<(), Broken> {
+    fn have_ended(&mut self, call: Call, works: &Works) -> Result<(), Broken> {
         let ended = self.ended()?;
         let rule = if self.was_refused { Rule::Refusal } else { Rule::EarlyCompletion };
         match works.difference(&ended).next() {
-            Some(work) => broken(rule, format!("{by} is done, and work {work} has not ended")),
+            Some(work) => broken(rule, format!("{} is done, and work {work} has not ended", told(call))),
             None => Ok(()),
         }
     }
@@ -190,4 +189,9 @@ impl<B: Backend> Player<'_, B> {
 
 fn broken<T>(rule: Rule, text: String) -> Result<T, Broken> {
     Err(Broken { rule, text })
+}
+
+/// A call in a line; a script needs more of them for some.
+fn told(call: Call) -> String {
+    call.to_string().lines().next().unwrap_or_default().into()
 }
