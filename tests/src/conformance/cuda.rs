@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError,
 
 use super::{Answer, Backend, WORKS_MAX, Work};
 
-/// What a work clears before it leaves its mark, and how often: a third of a millisecond on an H200.
+/// What a work clears before it leaves its mark, and how often: long enough for a missing order to show.
 const WORK_BYTES: usize = 64 << 20;
 const WORK_TIMES: usize = 16;
 
