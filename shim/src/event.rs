@@ -70,11 +70,7 @@ impl Event {
     }
 
     fn block(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let mut locked = self.device.runtime.lock()?;
-        let answer = locked.drive(|m| m.synchronize(self.id))?;
-        let Some((waiter, point)) = locked.park(answer) else { return Ok(true) };
-        drop(locked);
-        self.device.runtime.block(waiter, point, timeout)
+        self.device.runtime.block(timeout, |m| m.synchronize(self.id))
     }
 
     /// Whether what was recorded has ended. Never waits for the device and submits nothing: a recording in an open batch

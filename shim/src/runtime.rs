@@ -151,9 +151,17 @@ impl Runtime {
         lock(&self.gone)
     }
 
-    /// Blocks until a point passes: `false` if the time ran out first.
-    pub(crate) fn block(&self, waiter: WaiterId, point: Point, timeout: Option<Duration>) -> Result<bool, Error> {
-        let timeline = self.lock()?.machine.timeline(point.stream);
+    /// A host wait: has the machine say what for, and blocks until that passes. `false` if the time ran out first.
+    pub(crate) fn block(
+        &self,
+        timeout: Option<Duration>,
+        call: impl FnMut(&mut Machine) -> Result<Step<Synchronize>, fencepost::Error>,
+    ) -> Result<bool, Error> {
+        let mut locked = self.lock()?;
+        let Synchronize::Block { waiter, point } = locked.drive(call)? else { return Ok(true) };
+        locked.waiters.insert(waiter, Waiter::Thread(None));
+        let timeline = locked.machine.timeline(point.stream);
+        drop(locked);
         let news = match timeline {
             Some(timeline) => self.link.wait_for(timeline, point.value, timeout),
             None => Ok(true), // The stream is gone: all its points passed.
@@ -336,13 +344,6 @@ impl Locked<'_> {
             let _ = self.machine.reply(effect, Reply::Done);
         }
         self.lost_error()
-    }
-
-    /// Registers this thread for what the machine says to block on.
-    pub(crate) fn park(&mut self, answer: Synchronize) -> Option<(WaiterId, Point)> {
-        let Synchronize::Block { waiter, point } = answer else { return None };
-        self.waiters.insert(waiter, Waiter::Thread(None));
-        Some((waiter, point))
     }
 
     /// Keeps a value until everything issued on the streams so far has passed.

@@ -79,11 +79,7 @@ impl Stream {
     }
 
     fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let mut locked = self.device.runtime.lock()?;
-        let answer = locked.drive(|m| m.synchronize_stream(self.id))?;
-        let Some((waiter, point)) = locked.park(answer) else { return Ok(true) };
-        drop(locked);
-        self.device.runtime.block(waiter, point, timeout)
+        self.device.runtime.block(timeout, |m| m.synchronize_stream(self.id))
     }
 }
 

@@ -250,6 +250,27 @@ fn a10_an_event_that_cannot_be_made_still_orders() {
 }
 
 #[test]
+fn a12_a_recycled_event_stands_for_its_last_recording() {
+    run(|b| {
+        for [s1, s2] in b.pairs() {
+            let (a, out, word) = (b.buffer(), b.buffer(), b.word());
+            let old = b.event();
+            b.produce(&s1, &b.buffer(), 1);
+            old.record(&s1).unwrap();
+            old.synchronize().unwrap();
+            drop(old);
+            let e = b.event(); // With what the old one left.
+            b.produce(&s1, &a, word);
+            b.record(&e, &s1);
+            e.wait(&s2).unwrap();
+            b.consume(&s2, &a, &out);
+            s2.synchronize().unwrap();
+            assert_eq!(value(&out), word);
+        }
+    });
+}
+
+#[test]
 fn d2_w5_a_timeout_is_not_done() {
     common::on_simulated(|b| {
         let (s, other, gate) = (b.stream(), Device::simulated(1, Default::default()), b.event());
@@ -263,6 +284,23 @@ fn d2_w5_a_timeout_is_not_done() {
         gate.record(&s).unwrap();
         while !gate.synchronize_timeout(Duration::ZERO).unwrap() {}
         assert!(gate.query().unwrap());
+    });
+}
+
+#[test]
+fn v5_a_stream_is_dropped_under_a_queued_wait() {
+    run(|b| {
+        for [s1, s2] in b.pairs() {
+            let (e, a, out, word) = (b.event(), b.buffer(), b.buffer(), b.word());
+            b.produce(&s1, &a, word);
+            b.record(&e, &s1);
+            e.wait(&s2).unwrap();
+            b.consume(&s2, &a, &out);
+            s2.flush().unwrap();
+            drop((s1, e));
+            s2.synchronize().unwrap();
+            assert_eq!(value(&out), word);
+        }
     });
 }
 
@@ -333,6 +371,18 @@ fn n1_r2_many_threads_wait_for_one_point() {
 }
 
 #[test]
+fn n3_a_fence_is_of_the_batch_that_carries_it() {
+    run(|b| {
+        let (s, a, out, word) = (b.stream(), b.buffer(), b.buffer(), b.word());
+        b.produce(&s, &a, word);
+        s.synchronize().unwrap(); // This value has passed; the fence's has not.
+        b.produce(&s, &out, word);
+        Fence::new(&s).wait_sync().unwrap();
+        assert_eq!([value(&a), value(&out)], [word, word]);
+    });
+}
+
+#[test]
 fn p1_an_event_outlives_the_thread_that_made_it() {
     run(|b| {
         let (e, out, word) = std::thread::scope(|scope| {
@@ -347,6 +397,28 @@ fn p1_an_event_outlives_the_thread_that_made_it() {
         e.synchronize().unwrap();
         assert!(e.query().unwrap());
         assert_eq!(value(&out), word);
+    });
+}
+
+#[test]
+fn p5_what_is_given_up_before_its_submit_is_not_taken_too_soon() {
+    run(|b| {
+        for [s1, s2] in b.pairs() {
+            let (a, out, word) = (b.buffer(), b.buffer(), b.word());
+            let e = b.event();
+            b.produce(&s1, &a, word);
+            e.record(&s1).unwrap();
+            e.wait(&s2).unwrap();
+            drop(e);
+            let other = b.event(); // Recorded and dropped while its set is in an open batch.
+            other.record(&s2).unwrap();
+            drop(other);
+            let third = b.event();
+            b.consume(&s2, &a, &out);
+            third.record(&s2).unwrap();
+            third.synchronize().unwrap();
+            assert_eq!(value(&out), word);
+        }
     });
 }
 
@@ -375,7 +447,7 @@ fn p7_a_recording_on_another_device_names_both() {
 }
 
 #[test]
-fn p9_a_wait_keeps_the_recording_it_was_made_for() {
+fn p9_x2_a_wait_keeps_the_recording_it_was_made_for() {
     run(|b| {
         for [s1, s2] in b.pairs() {
             let e = b.event();
@@ -467,7 +539,7 @@ fn c2_bytes_wait_for_their_stream_when_a_flush_is_refused() {
 }
 
 #[test]
-fn g6_x1_loss_wakes_every_waiter_once_with_an_error() {
+fn g6_x1_x3_loss_wakes_every_waiter_once_with_an_error() {
     run(|b| {
         let (s, e) = (b.stream(), b.event());
         b.produce(&s, &b.buffer(), 1);

@@ -2,13 +2,12 @@
 
 mod common;
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{
-    Bench, DEVICE_LOST, OUT_OF_MEMORY, host_signals_are_validated, on_simulated, on_vulkan, on_vulkan_validated, run,
-    value,
+    Bench, DEVICE_LOST, Lines, OUT_OF_MEMORY, host_signals_are_validated, on_simulated, on_vulkan, on_vulkan_validated,
+    run, value,
 };
 use fencepost_vulkan::ash::vk;
 use fencepost_vulkan::{
@@ -566,17 +565,6 @@ fn no_driver_is_a_clear_message() {
 
 #[test]
 fn a_trace_says_what_the_driver_was_asked_for() {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let lines = Lines::default();
     let options = Options { policy: Policy { events: true }, spin: Duration::ZERO };
     let device = Device::with_driver(Tracer::new(Simulated::new(7), lines.clone()), options);

@@ -4,9 +4,8 @@ mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 
+use common::Lines;
 use fencepost::{Machine, Policy, Reply, Step, Synchronize};
 use fencepost_vulkan::{Device, Options, Placement, Simulated, Tracer};
 
@@ -73,17 +72,6 @@ fn rounds(device: &Device, mut warm: impl FnMut(), finished: impl FnOnce()) {
 
 #[test]
 fn nothing_is_made_in_the_steady_state() {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let check = |driver: Box<dyn FnOnce(Lines) -> Device>| {
         let lines = Lines::default();
         let device = driver(lines.clone());

@@ -114,6 +114,21 @@ fn skip(why: &Error) {
     let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {test}: {why}");
 }
 
+/// A trace in memory.
+#[derive(Clone, Default)]
+pub struct Lines(pub Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 struct Watchdog(Arc<AtomicBool>);
 
 impl Watchdog {
