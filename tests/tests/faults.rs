@@ -111,7 +111,9 @@ fn on_the_simulated_gpu() {
         for seed in 0..4 {
             let make = || Program::simulated(seed, Policy { events });
             let triples = every_position(&programs(), 1, make);
-            println!("events {events}, seed {seed}: {triples} triples of program, call and error");
+            println!(
+                "counts: faults on the simulated GPU, events {events}, seed {seed}: {triples} triples of program, call and error"
+            );
             assert!(triples > 300, "{triples} triples");
         }
     }
@@ -121,6 +123,6 @@ fn on_the_simulated_gpu() {
 fn on_vulkan() {
     let Some(vulkan) = Program::vulkan() else { return };
     let triples = every_position(&programs(), 5, || vulkan(Policy { events: true }));
-    println!("{triples} triples of program, call and error");
+    println!("counts: faults on Vulkan: {triples} triples of program, call and error");
     assert!(triples > 60, "{triples} triples");
 }

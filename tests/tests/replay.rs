@@ -185,7 +185,7 @@ fn paths_of_rows_10_and_11() {
         }
     }
     println!(
-        "{paths} paths, {steps} steps, {} actions of the configurations; {on_vulkan} on Vulkan too",
+        "counts: replay: {paths} paths, {steps} steps, {} actions of the configurations; {on_vulkan} on Vulkan too",
         actions.len()
     );
     assert!(paths > 1000 && actions.len() > 500);
@@ -210,6 +210,6 @@ fn counterexamples_of_rows_1_to_9() {
             }
         }
     }
-    println!("{} different counterexamples; {on_vulkan} on Vulkan too", seen.len());
+    println!("counts: replay: {} different counterexamples; {on_vulkan} on Vulkan too", seen.len());
     assert!(seen.len() > 10);
 }
