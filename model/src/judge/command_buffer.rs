@@ -41,6 +41,16 @@ pub(super) struct Recorded {
     pub command: Command,
 }
 
+impl Recorded {
+    /// The event that the command names.
+    pub fn event(&self) -> Option<Handle> {
+        match self.command {
+            Command::Set { event, .. } | Command::Reset { event, .. } | Command::Wait { event, .. } => Some(event),
+            Command::Barrier { .. } | Command::Access { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing to run: fresh, reset or used up.

@@ -21,8 +21,10 @@ pub(super) struct Event {
     pub live: Option<u64>,
     /// Generations whose set was recorded and not submitted.
     pub unsubmitted: Vec<u64>,
-    /// Waits in command buffers that were not submitted.
+    /// Waits in command buffers that were not submitted, or whose batch cannot start.
     pub open: Vec<OpenWait>,
+    /// Commands in batches that cannot start.
+    pub held: Vec<Held>,
     /// Waits handed to queues that may not have executed.
     pub waits: Vec<Wait>,
     /// Sets and resets that may not have taken effect, in submission order; before them, the newest that has.
@@ -32,12 +34,23 @@ pub(super) struct Event {
     pub story: Vec<Moment>,
 }
 
-/// A wait in a command buffer that was not submitted.
+/// A wait that no queue has met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenWait {
     pub command_buffer: Handle,
     pub generation: Option<u64>,
     pub site: Site,
+    /// Its command buffer was submitted.
+    pub submitted: bool,
+}
+
+/// A command in a batch that cannot start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub batch: u64,
+    pub queue: usize,
+    pub site: Site,
+    pub sets: bool,
 }
 
 /// A wait that a queue holds.
@@ -132,9 +145,10 @@ impl Event {
         }
     }
 
-    /// A set or reset that may not have taken effect.
+    /// A set or reset that may not have taken effect, or a command of a batch that cannot start.
     pub fn in_use(&self, known: &Past) -> Option<Site> {
-        self.changes.iter().find(|c| !c.took_effect(known)).map(|c| c.origin().site)
+        let change = self.changes.iter().find(|c| !c.took_effect(known)).map(|c| c.origin().site);
+        change.or(self.held.first().map(|held| held.site))
     }
 
     /// The next generation.
@@ -167,9 +181,21 @@ impl Event {
         self.created = true;
     }
 
-    pub fn queue_set(&mut self, generation: u64, origin: Origin, past: Past) {
+    /// `past` is what comes before the set. Sets and resets of one queue take effect in their order.
+    pub fn queue_set(&mut self, generation: u64, origin: Origin, past: Past, known: &Past) {
+        let unordered = |reset: &Origin| {
+            reset.place.is_some_and(|place| {
+                origin.place.is_some_and(|mine| mine.queue != place.queue)
+                    && !past.covers(place)
+                    && !known.covers(place)
+            })
+        };
+        let doubt = self.changes.iter().find_map(|change| match change {
+            Change::Reset { origin } if unordered(origin) => Some(origin.site),
+            _ => None,
+        });
         self.created = true;
-        self.changes.push(Change::Set { generation, origin, past, doubt: None });
+        self.changes.push(Change::Set { generation, origin, past, doubt });
     }
 
     pub fn queue_reset(&mut self, origin: Origin) {
@@ -183,8 +209,10 @@ impl Event {
             command_buffer: wait.command_buffer,
             generation: Some(wait.generation),
             site: wait.site,
+            submitted: false,
         });
         self.open.extend(back);
+        self.held.retain(|held| held.batch != batch);
         self.waits.retain(|wait| wait.batch != batch);
         self.changes.retain(|change| change.origin().place.is_none() || change.origin().batch != batch);
     }
@@ -240,6 +268,19 @@ impl Event {
             Change::Set { origin, .. } => Some((origin.place?.queue, origin.site)),
             Change::Reset { .. } => None,
         })
+    }
+
+    /// Whether a set of this queue comes after the place: later resets of the event there come after both.
+    pub fn set_after(&self, queue: usize, place: Place) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::Set { origin, past, .. } => origin.place.is_some_and(|p| p.queue == queue) && past.covers(place),
+            Change::Reset { .. } => false,
+        })
+    }
+
+    /// A set that another queue holds.
+    pub fn held_elsewhere(&self, queue: usize) -> Option<(usize, Site)> {
+        self.held.iter().find(|held| held.sets && held.queue != queue).map(|held| (held.queue, held.site))
     }
 
     /// Whether the answer that the event is set says nothing of its newest generation: that set may not have taken effect,

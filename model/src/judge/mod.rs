@@ -433,7 +433,7 @@ impl Judge {
                     let one = dependencies.get(at).filter(|_| dependencies.len() == events.len()).map(scope);
                     let second = one.unwrap_or_else(|| dependencies.iter().fold(0, |all, d| all | scope(d)));
                     let state = self.events.entry(*event).or_default();
-                    state.open.push(OpenWait { command_buffer, generation: state.live, site });
+                    state.open.push(OpenWait { command_buffer, generation: state.live, site, submitted: false });
                     self.push(command_buffer, site, Command::Wait { event: *event, second });
                     self.remember(*event, site, Some(command_buffer), None);
                 }
@@ -490,34 +490,29 @@ impl Judge {
         let state = self.events.entry(event).or_default();
         state.settle(&self.known);
         let unsubmitted = &state.unsubmitted;
-        let set = |wait: &&OpenWait| wait.generation.is_some_and(|g| !unsubmitted.contains(&g));
-        let open = state.open.iter().find(set);
-        if let Some(wait) = state.waits.first() {
-            case.conflict = Some(wait.site);
-            case.place = Some(Object::new(Kind::CommandBuffer, wait.command_buffer));
-            case.generation = Some(wait.generation);
-            case.reason = Reason::WaitPending;
-        } else if let Some(wait) = open {
-            case.conflict = Some(wait.site);
-            case.place = Some(Object::new(Kind::CommandBuffer, wait.command_buffer));
-            case.generation = wait.generation;
-            case.reason = Reason::WaitOpen;
+        let set = |wait: &&OpenWait| wait.submitted || wait.generation.is_some_and(|g| !unsubmitted.contains(&g));
+        let open = state.open.iter().filter(set);
+        let first = open.clone().next();
+        let held = |wait: &OpenWait| if wait.submitted { Reason::WaitPending } else { Reason::WaitOpen };
+        let pending = state.waits.first().map(|wait| (wait.site, wait.command_buffer, Some(wait.generation)));
+        let pending = pending.map(|wait| (wait, Reason::WaitPending));
+        let found = pending.or(first.map(|wait| ((wait.site, wait.command_buffer, wait.generation), held(wait))));
+        if let Some(((site, command_buffer, generation), reason)) = found {
+            case.conflict = Some(site);
+            case.place = Some(Object::new(Kind::CommandBuffer, command_buffer));
+            (case.generation, case.reason) = (generation, reason);
         }
-        let open = state.open.iter().filter(set).filter_map(|wait| wait.generation);
-        state.waits.iter().map(|wait| wait.generation).chain(open).collect()
+        state.waits.iter().map(|wait| wait.generation).chain(open.map(|wait| wait.generation.unwrap_or(0))).collect()
     }
 
     fn set_event(&mut self, event: Handle, site: Site, out: &mut Vec<Verdict>) {
         let mut case = Case::new(site, Object::new(Kind::Event, event), Reason::WaitPending);
-        self.events.entry(event).or_default().settle(&self.known);
+        let waits = self.waiting(event, &mut case);
         let state = self.events.entry(event).or_default();
         let set = state.generate();
-        if let Some(wait) = state.waits.iter().find(|wait| wait.generation < set) {
-            case.conflict = Some(wait.site);
-            case.place = Some(Object::new(Kind::CommandBuffer, wait.command_buffer));
-            case.generation = Some(wait.generation);
-        }
-        let certain = Certain { waits: state.waits.iter().map(|wait| wait.generation).collect(), ..Certain::default() };
+        // Waits that are not submitted may be for this very set.
+        let submitted = state.waits.len() + state.open.iter().filter(|wait| wait.submitted).count();
+        let certain = Certain { waits: if submitted > 0 { waits } else { Vec::new() }, ..Certain::default() };
         ask(&certain, &nothing_tracked(), &Occurrence::EventSet { event: 0, set }, &case, out);
         self.events.entry(event).or_default().host_set(set, site, &self.known);
         self.remember(event, site, None, None);

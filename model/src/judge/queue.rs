@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::call::{Handle, SemaphoreValue, Site, SubmitInfo};
 use super::command_buffer::{Command, Recorded, State};
-use super::event::{Origin, Wait};
+use super::event::{Held, Origin, Wait};
 use super::order::{EVERY, Past, Scopes, first_scope, second_scope};
 use super::race::Seen;
 use super::verdict::{Kind, Moment, Object, Reason, Verdict};
@@ -163,10 +163,23 @@ impl Judge {
         self.advance(out);
         if self.queues[queue].unstarted.back() == Some(&id) {
             let known = self.known.clone();
-            self.batches.entry(id).and_modify(|batch| batch.known = Some(known));
+            self.hold(id, known);
             self.find_cycle(id, out);
         }
         id
+    }
+
+    /// The batch cannot start: its commands are submitted, and nothing is known of them.
+    fn hold(&mut self, id: u64, known: Past) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.known = Some(known);
+        for recorded in batch.command_buffers.iter().flat_map(|part| part.commands.iter()) {
+            let Some(state) = recorded.event().and_then(|event| self.events.get_mut(&event)) else { continue };
+            let sets = matches!(recorded.command, Command::Set { .. });
+            state.held.push(Held { batch: id, queue: batch.queue, site: recorded.site, sets });
+            let open = state.open.iter_mut().filter(|wait| wait.site == recorded.site);
+            open.for_each(|wait| wait.submitted = true);
+        }
     }
 
     fn submit_command_buffer(&mut self, handle: Handle, id: u64, site: Site, out: &mut Vec<Verdict>) -> Part {
@@ -247,7 +260,14 @@ impl Judge {
         let queue = &mut self.queues[at];
         queue.unstarted.pop_front();
         match known {
-            Some(known) => queue.scopes.after(EVERY, &known),
+            Some(known) => {
+                queue.scopes.after(EVERY, &known);
+                for event in command_buffers.iter().flat_map(|part| part.commands.iter().filter_map(Recorded::event)) {
+                    if let Some(state) = self.events.get_mut(&event) {
+                        state.held.retain(|held| held.batch != id);
+                    }
+                }
+            }
             None if queue.seen_version != self.known_version => {
                 queue.scopes.after(EVERY, &self.known);
                 queue.seen_version = self.known_version;
@@ -331,7 +351,12 @@ impl Judge {
                 let past = scopes.upto(scope);
                 self.judge_waits(event, here, waits, Some(generation), out);
                 let state = self.events.entry(event).or_default();
-                state.queue_set(generation, Origin { place: Some(place), batch: id, site: recorded.site }, past);
+                state.queue_set(
+                    generation,
+                    Origin { place: Some(place), batch: id, site: recorded.site },
+                    past,
+                    &self.known,
+                );
                 self.remember(event, site, Some(recorded.command_buffer), Some(handle));
             }
             Command::Reset { event, first: scope } => {
@@ -343,13 +368,12 @@ impl Judge {
                 }
                 let scope = if scope == 0 { EVERY } else { scope };
                 let scopes = &mut self.queues[at].scopes;
-                let unordered = |wait: &&Wait| !scopes.follows(wait.place, scope);
+                let unordered = |wait: &&Wait| !scopes.follows(wait.place, scope) && !state.set_after(at, wait.place);
                 let waits: Vec<Wait> = state.waits.iter().filter(unordered).copied().collect();
                 let place = scopes.next(scope);
                 let others = state.queue_of_newest().filter(|(queue, _)| *queue != at);
-                let waiting =
-                    state.waits.iter().map(|wait| (wait.place.queue, wait.site)).find(|(queue, _)| *queue != at);
-                self.judge_queue(event, here, others.or(waiting), out);
+                let elsewhere = others.or(state.held_elsewhere(at));
+                self.judge_queue(event, here, elsewhere, out);
                 self.judge_waits(event, here, waits, None, out);
                 let state = self.events.entry(event).or_default();
                 state.queue_reset(Origin { place: Some(place), batch: id, site: recorded.site });
@@ -428,7 +452,8 @@ impl Judge {
         let object = Object::new(Kind::Event, event);
         let case =
             |conflict, reason| Case { generation: Some(release.generation), conflict, ..here.case(event, reason) };
-        let elsewhere = self.judge_queue(event, here, release.set_on, out);
+        let set_on = release.set_on.or(state.held_elsewhere(at));
+        let elsewhere = self.judge_queue(event, here, set_on, out);
         if gone || elsewhere {
             // What releases it there has no meaning.
         } else if let Some((missing, reason)) = release.never {

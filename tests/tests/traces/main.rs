@@ -1,5 +1,6 @@
 //! The trace checker: recorded traces, the faults of FAULTS.md as stories, and for each a neighbour that is correct.
 
+mod exact;
 mod story;
 
 use std::path::Path;
