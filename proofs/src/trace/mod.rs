@@ -30,6 +30,7 @@ impl fmt::Display for BadLine {
 
 /// Longer lines are refused.
 const LINE_MAX: usize = 16 << 20;
+const ERROR_DEVICE_LOST: i64 = -4;
 const COMPUTE: Stages = 0x800;
 const TRANSFER: Stages = 0x1000;
 const ALL_GRAPHICS: Stages = 0x8000;
@@ -169,9 +170,14 @@ impl Reader {
 
     fn call(&mut self, name: &str, fields: &Fields<'_>, out: &mut Vec<Verdict>) -> Result<(), String> {
         let failed = fields.result.filter(|result| *result < 0);
-        if failed == Some(-4) {
-            let site = Site { n: self.lines, thread: fields.thread.unwrap_or(0), call: "" };
-            self.judge.returned(site, -4, out);
+        if failed.is_some() && !name.starts_with("vkQueueSubmit") {
+            // It did nothing; if the device is lost, nothing more is judged.
+            let site = Site { n: self.lines, thread: fields.thread.unwrap_or(0), call: self.calls.name(name) };
+            self.calls_read += 1;
+            if failed == Some(ERROR_DEVICE_LOST) {
+                self.judge.returned(site, -4, out);
+            }
+            return Ok(());
         }
         let Reader { judge, names, calls, .. } = self;
         let mut know = |calls: &mut Calls| {
@@ -337,10 +343,7 @@ impl Reader {
                 return Ok(());
             }
         };
-        let site = know(calls);
-        if failed.is_none() {
-            judge.call(site, &call, out);
-        }
+        judge.call(know(calls), &call, out);
         Ok(())
     }
 }
