@@ -5,9 +5,6 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use fencepost_proofs::trace::Reader;
 
-#[global_allocator]
-static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();
-
 const LINES: usize = 1_000_000;
 
 fn main() {
