@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod conformance;
+pub mod fuzz;
 pub mod program;
 pub mod reference;
 pub mod scenario;
