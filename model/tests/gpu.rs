@@ -88,6 +88,16 @@ fn a_signal_does_not_come_after_work_of_another_queue_nor_after_later_work() {
 }
 
 #[test]
+fn a_signal_of_the_host_takes_effect_at_once() {
+    let (mut d, [s]) = Device::with_semaphores(1);
+    d.submit(0, &[], &[work(1)], None);
+    d.submit(0, &[at(s, 3)], &[work(2)], None);
+    assert_eq!(d.can(), ["0: w1 begins"]);
+    d.gpu.signal_semaphore(s, 3);
+    assert_eq!(d.can(), ["0: w1 begins", "0: starts at s0 >= 3"], "whatever the queue is doing");
+}
+
+#[test]
 fn the_end_of_a_batch_frees_its_buffer_and_gives_its_fence() {
     let mut d = Device::new(Family::Vulkan, 1);
     let fence = d.gpu.create_fence();
