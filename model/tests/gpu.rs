@@ -461,6 +461,65 @@ fn a_step_tells_the_judge_what_it_means() {
     );
 }
 
+// Questions -----------------------------------------------------------------------------------------
+
+/// Two batches and an open buffer: a semaphore wait, two works, a set and three waits.
+fn busy() -> (Device, [DeviceEvent; 2]) {
+    let (mut d, [s]) = Device::with_semaphores(2);
+    let [e, f] = [d.gpu.create_event(), d.gpu.create_event()];
+    d.gpu.set_event(f);
+    d.submit(0, &[], &[work(1), Command::Set(e), Command::Wait(e)], None);
+    d.submit(0, &[at(s, 1)], &[work(2)], None);
+    d.buffer(1, &[Command::Wait(f), Command::Wait(e)]);
+    (d, [e, f])
+}
+
+#[test]
+fn what_has_not_run_can_be_counted() {
+    let (mut d, [e, f]) = busy();
+    assert_eq!(d.gpu.family(), Family::Vulkan);
+    assert_eq!((d.gpu.batch_count(0), d.gpu.batch_count(1)), (2, 0), "an open buffer is no batch yet");
+    assert_eq!(d.gpu.live_count(), 7, "ends of batches are no commands");
+    assert_eq!(d.gpu.unset_wait_count(), 2, "one of the three waits has its event set");
+    assert_eq!(d.gpu.open_extent(), (2, 1));
+    let waits = |d: &Device, event| d.gpu.waits(event).collect::<Vec<_>>();
+    assert_eq!((waits(&d, e), waits(&d, f)), (vec![1, 1], vec![1]));
+    let is_reset = |op: &Op| matches!(op, Op::Reset { .. });
+    assert!(d.gpu.any_op(|op| *op == Op::Wait { event: f, set: 1 }) && !d.gpu.any_op(is_reset));
+    assert!(d.gpu.names_event(e) && d.gpu.names_event(f));
+    assert_eq!((d.gpu.set_queue(e), d.gpu.set_queue(f)), (Some(0), None), "the host sets on no queue");
+
+    d.run(&["0: w1 begins", "0: w1 ends", "0: e0 set by 1", "0: e0 waited for 1", "0: batch ends"]);
+    assert_eq!((d.gpu.batch_count(0), d.gpu.live_count(), d.gpu.unset_wait_count()), (1, 4, 0));
+    assert_eq!(waits(&d, e), [1], "the open one");
+    d.gpu.discard(d.buffer_count - 1);
+    assert_eq!((d.gpu.live_count(), waits(&d, e)), (2, vec![]));
+    assert!(!d.gpu.names_event(e) && !d.gpu.names_event(f));
+}
+
+#[test]
+fn a_work_that_ended_is_owed_nothing() {
+    let follower = |tracked, after| Command::Work(Work { tracked, after });
+    let owed = |d: &Device| {
+        let open = d.gpu.open_ops(d.buffer_count - 1);
+        let works = d.gpu.queues()[0].iter().chain(open).filter_map(|op| match op {
+            Op::Work { work, .. } => Some((work.tracked, work.after)),
+            _ => None,
+        });
+        works.collect::<Vec<_>>()
+    };
+    for drops in [false, true] {
+        let mut d = Device::new(Family::Vulkan, 1);
+        d.submit(0, &[], &[follower(2, 5), follower(0, 1), follower(0, 4)], None);
+        d.buffer(0, &[BARRIER, follower(4, 1), follower(0, 3)]);
+        d.gpu.forget(1, drops);
+        let settled = if drops { None } else { Some((0, 0)) };
+        let expected = [Some((2, 4)), settled, Some((0, 4)), Some((4, 0)), Some((0, 2))];
+        assert_eq!(owed(&d), expected.into_iter().flatten().collect::<Vec<_>>(), "drops what is settled: {drops}");
+        assert_eq!(d.gpu.open_ops(d.buffer_count - 1)[0], Op::Barrier, "a barrier owes nothing and stays");
+    }
+}
+
 // Eager steps --------------------------------------------------------------------------------------
 
 #[test]
