@@ -304,6 +304,7 @@ fn d2_w5_a_timeout_is_not_taken_as_done() {
     d.record(e, a).unwrap();
     let waiters = [(0, 0), (1, 0), (2, 0)];
     waiters.iter().for_each(|w| assert_eq!(d.synchronize(e), block(*w, point(a, 1))));
+    assert_eq!(d.machine.waiter_count(), 3);
     d.told();
 
     // The middle one of three; a wake that went astray would show.
@@ -534,7 +535,9 @@ fn g6_x1_after_loss_each_waiter_wakes_once_with_an_error() {
     d.reached(a, 1).unwrap();
     assert_eq!(d.told(), ["wake 0"]);
 
+    assert!(!d.machine.is_lost());
     assert_eq!(d.lose(), Ok(()));
+    assert!(d.machine.is_lost());
     assert_eq!(d.told(), ["wake 2, lost", "wake 1, lost"]);
     assert_eq!(d.synchronize(f), Err(Error::Lost));
     d.machine.destroy_event(f).unwrap();
