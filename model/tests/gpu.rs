@@ -697,6 +697,41 @@ fn queues_and_semaphores_are_written_by_the_names_they_were_given() {
 }
 
 #[test]
+fn which_value_a_batch_waits_for_is_written_until_it_has_come() {
+    let waits = |come: u64, value: u64| {
+        let (mut d, [s]) = Device::with_semaphores(2);
+        d.gpu.signal_semaphore(s, come);
+        d.submit(1, &[], &[], Some(at(s, come + 1)));
+        d.submit(1, &[], &[], Some(at(s, come + 2)));
+        d.submit(0, &[at(s, value)], &[work(1)], None);
+        d.canonical()
+    };
+    assert_ne!(waits(0, 1), waits(0, 2));
+    assert_eq!(waits(0, 1), waits(6, 7), "its number means nothing");
+    assert_eq!(waits(3, 3), waits(3, 1), "nor does how long ago it came");
+    assert_ne!(waits(3, 3), waits(3, 4));
+}
+
+/// Of one queue's signals in order nobody asks how high they are; of others a rule does.
+#[test]
+fn the_order_of_signals_is_written_where_it_could_be_wrong() {
+    let signals = |of_first: &[u64], of_second: &[u64]| {
+        let (mut d, [s, t]) = Device::with_semaphores(2);
+        of_first.iter().for_each(|value| _ = d.submit(0, &[], &[], Some(at(s, *value))));
+        of_second.iter().for_each(|value| _ = d.submit(1, &[], &[], Some(at(s, *value))));
+        d.submit(1, &[], &[], Some(at(t, 1)));
+        d.canonical()
+    };
+    assert_eq!(signals(&[1, 2], &[]), signals(&[4, 9], &[]));
+    assert_ne!(signals(&[1, 2], &[]), signals(&[2, 1], &[]), "the second falls");
+    assert_ne!(signals(&[1, 2], &[]), signals(&[2, 2], &[]), "the second stays");
+    assert_ne!(signals(&[2, 1], &[]), signals(&[2, 2], &[]));
+    assert_ne!(signals(&[1], &[2]), signals(&[2], &[1]), "whichever queue is first");
+    assert_ne!(signals(&[1], &[1]), signals(&[1], &[2]));
+    assert_eq!(signals(&[1], &[2]), signals(&[3], &[7]));
+}
+
+#[test]
 fn the_age_of_a_pending_wait_is_written() {
     let build = |old: bool| {
         let mut d = Device::new(Family::Vulkan, 1);
