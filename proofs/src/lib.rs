@@ -17,4 +17,5 @@ pub mod protocol;
 pub mod search;
 pub mod setup;
 pub mod table;
+pub mod unbounded;
 pub mod world;

@@ -1,6 +1,7 @@
 //! The command `fencepost`.
 
 mod command;
+mod proven;
 mod report;
 
 use std::process::ExitCode;
