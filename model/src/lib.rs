@@ -20,6 +20,7 @@ mod ghost;
 mod gpu;
 mod guard;
 mod handle;
+pub mod judge;
 mod machine;
 mod rules;
 mod slot;
@@ -35,5 +36,5 @@ pub use handle::{EventId, SlotId, StreamId, WaiterId};
 pub use machine::{
     Effect, Error, Fact, Lease, Machine, Point, Policy, Query, Recorded, Reply, Step, Synchronize, TimedOut, Waited,
 };
-pub use rules::{Occurrence, Rule};
+pub use rules::{Facts, Occurrence, Rule};
 pub use slot::{Lifecycle, SlotInput, Transition};

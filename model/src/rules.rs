@@ -1,7 +1,65 @@
 //! The rules: one name each, the same in the checker, the tests and every error message.
 
 use crate::ghost::Ghost;
-use crate::gpu::{BufferId, DeviceEvent, Family, FenceId, Gpu, QueueId, Signal};
+use crate::gpu::{BufferId, DeviceEvent, Family, FenceId, Gpu, QueueId, Semaphore, Signal};
+
+/// What a rule has to know of a device. A checker knows all of it; whoever sees only the calls that were made knows what
+/// is certain, and takes what is not certain to have executed as not executed.
+pub trait Facts {
+    /// Whose semantics.
+    fn family(&self) -> Family;
+    /// Whether the device was lost.
+    fn is_lost(&self) -> bool;
+    /// The sets that waits on an event which have not executed were recorded for.
+    fn waits(&self, event: DeviceEvent) -> impl Iterator<Item = u64>;
+    /// Whether any operation that has not executed names the event.
+    fn names_event(&self, event: DeviceEvent) -> bool;
+    /// The set that an event was set by.
+    fn set_by(&self, event: DeviceEvent) -> Option<u64>;
+    /// The queue of the event's newest set.
+    fn set_queue(&self, event: DeviceEvent) -> Option<QueueId>;
+    /// Whether a buffer is part of a batch that has not ended.
+    fn in_flight(&self, buffer: BufferId) -> bool;
+    /// The lease under which a buffer is open.
+    fn open_lease(&self, buffer: BufferId) -> Option<u64>;
+    /// Whether a fence will be signalled by a batch that has not ended.
+    fn fence_in_flight(&self, fence: FenceId) -> bool;
+    /// The value of a semaphore.
+    fn semaphore(&self, semaphore: Semaphore) -> u64;
+}
+
+impl Facts for Gpu {
+    fn family(&self) -> Family {
+        self.family()
+    }
+    fn is_lost(&self) -> bool {
+        self.is_lost()
+    }
+    fn waits(&self, event: DeviceEvent) -> impl Iterator<Item = u64> {
+        self.waits(event)
+    }
+    fn names_event(&self, event: DeviceEvent) -> bool {
+        self.names_event(event)
+    }
+    fn set_by(&self, event: DeviceEvent) -> Option<u64> {
+        self.set_by(event)
+    }
+    fn set_queue(&self, event: DeviceEvent) -> Option<QueueId> {
+        self.set_queue(event)
+    }
+    fn in_flight(&self, buffer: BufferId) -> bool {
+        self.in_flight(buffer)
+    }
+    fn open_lease(&self, buffer: BufferId) -> Option<u64> {
+        self.open_lease(buffer)
+    }
+    fn fence_in_flight(&self, fence: FenceId) -> bool {
+        self.fence_in_flight(fence)
+    }
+    fn semaphore(&self, semaphore: Semaphore) -> u64 {
+        self.semaphore(semaphore)
+    }
+}
 
 /// Something that happens to the device, the host or the client and that a rule may forbid. It is
 /// judged against the state just before it.
@@ -45,6 +103,13 @@ pub enum Occurrence {
         /// The queue that will wait.
         queue: QueueId,
     },
+    /// A reset of a device event is recorded for a queue.
+    ResetRecorded {
+        /// Which event.
+        event: DeviceEvent,
+        /// The queue that will reset it.
+        queue: QueueId,
+    },
     /// Work begins.
     WorkBegins {
         /// Tracked works that it has to follow.
@@ -81,7 +146,12 @@ pub enum Occurrence {
         /// The lease of whoever does it.
         lease: u64,
     },
-    /// A fence is reset.
+    /// A command buffer is submitted that must not be pending twice.
+    BufferSubmitted {
+        /// Which buffer.
+        buffer: BufferId,
+    },
+    /// A fence is reset, or destroyed.
     FenceReset {
         /// Which fence.
         fence: FenceId,
@@ -114,6 +184,13 @@ pub enum Occurrence {
         /// Superseded, and never to be found reusable.
         stranded: usize,
     },
+    /// Commands of two queues access overlapping ranges of one buffer.
+    Overlap {
+        /// At least one of them writes.
+        write: bool,
+        /// Semaphores, events, barriers or host waits order them.
+        ordered: bool,
+    },
 }
 
 /// A claim about events. [`Rule::broken_by`] judges it; `progress` needs the graph of states too.
@@ -131,13 +208,14 @@ pub enum Rule {
     /// `synchronize` and `query` never report a generation done before its work has ended.
     EarlyCompletion,
     /// No command buffer is reset, re-begun or freed while submitted, nor by a holder of an older
-    /// lease; nor is the fence reset that reports a batch. VUID-vkBeginCommandBuffer-commandBuffer-00049,
-    /// VUID-vkResetCommandBuffer-commandBuffer-00045, VUID-vkResetFences-pFences-01123.
+    /// lease, nor submitted a second time meanwhile; nor is the fence reset that reports a batch.
+    /// VUID-vkBeginCommandBuffer-commandBuffer-00049, VUID-vkResetCommandBuffer-commandBuffer-00045,
+    /// VUID-vkQueueSubmit2-commandBuffer-03875, VUID-vkResetFences-pFences-01123.
     BatchReuse,
     /// Values signalled on a timeline strictly increase as they execute, and the value that the
     /// host goes by never falls. VUID-VkSubmitInfo2-semaphore-03882.
     TimelineOrder,
-    /// No device event is waited on outside the queue that sets it: the specification of events
+    /// No device event is waited on, or reset by a queue, outside the queue that sets it: the specification of events
     /// gives them meaning within one queue, and no VUID says so for every call.
     WrongQueue,
     /// Waiting for, or synchronizing, an event never recorded is a no-op that succeeds.
@@ -152,10 +230,13 @@ pub enum Rule {
     Loss,
     /// A refused driver call weakens nothing: the fallback keeps the order it stands for.
     Refusal,
+    /// Two accesses to overlapping ranges of a buffer from two queues, at least one a write, are ordered by semaphores,
+    /// events, barriers or host waits. Judged in traces alone: the searched protocols name no memory.
+    DataRace,
 }
 
 impl Rule {
-    /// Every rule, in the order of DESIGN's table.
+    /// The rules of event protocols, in the order of DESIGN's table. [`Rule::DataRace`] is about traces alone.
     pub const ALL: [Rule; 12] = [
         Rule::ReuseWhileWaited,
         Rule::StaleWait,
@@ -186,6 +267,7 @@ impl Rule {
             Rule::Bounded => "bounded",
             Rule::Loss => "loss",
             Rule::Refusal => "refusal",
+            Rule::DataRace => "data_race",
         }
     }
 
@@ -204,11 +286,12 @@ impl Rule {
             Rule::Bounded => "device objects leak",
             Rule::Loss => "a waiter hangs on a lost device, or is told twice",
             Rule::Refusal => "an order is lost in a run where the driver refused a call",
+            Rule::DataRace => "one reads or keeps what the other has half written",
         }
     }
 
     /// Whether the rule has something to say here: its antecedent.
-    pub fn concerns(self, gpu: &Gpu, ghost: &Ghost, o: &Occurrence) -> bool {
+    pub fn concerns(self, device: &impl Facts, ghost: &Ghost, o: &Occurrence) -> bool {
         use Occurrence as O;
         match self {
             Rule::ReuseWhileWaited => {
@@ -216,60 +299,63 @@ impl Rule {
             }
             Rule::StaleWait => matches!(o, O::WaitPasses { .. }),
             Rule::LostWait => matches!(o, O::WorkBegins { after } if *after != 0),
-            Rule::EarlyCompletion => matches!(o, O::Reported { .. }) && !gpu.is_lost(),
+            Rule::EarlyCompletion => matches!(o, O::Reported { .. }) && !device.is_lost(),
             Rule::BatchReuse => {
-                matches!(o, O::BufferBegun { .. } | O::BufferUsed { .. } | O::BufferReset { .. } | O::FenceReset { .. })
+                matches!(o, O::BufferBegun { .. } | O::BufferUsed { .. } | O::BufferReset { .. })
+                    || matches!(o, O::BufferSubmitted { .. } | O::FenceReset { .. })
             }
             Rule::TimelineOrder => matches!(o, O::Signalled(_) | O::Published { .. }),
-            Rule::WrongQueue => matches!(o, O::WaitRecorded { .. }),
+            Rule::WrongQueue => matches!(o, O::WaitRecorded { .. } | O::ResetRecorded { .. }),
             Rule::UnrecordedWait => matches!(o, O::UnrecordedCall { .. }),
             Rule::Progress => matches!(o, O::Blocks { .. } | O::Stuck),
             Rule::Bounded => matches!(o, O::Slots { .. }),
             Rule::Loss => matches!(o, O::Woken { .. }),
             Rule::Refusal => {
-                ghost.refused && !gpu.is_lost() && matches!(o, O::WorkBegins { after: 1.. } | O::Reported { .. })
+                ghost.refused && !device.is_lost() && matches!(o, O::WorkBegins { after: 1.. } | O::Reported { .. })
             }
+            Rule::DataRace => matches!(o, O::Overlap { write: true, .. }),
         }
     }
 
     /// Whether this occurrence, in this state, breaks the rule.
-    pub fn broken_by(self, gpu: &Gpu, ghost: &Ghost, o: &Occurrence) -> bool {
-        if !self.concerns(gpu, ghost, o) {
+    pub fn broken_by(self, device: &impl Facts, ghost: &Ghost, o: &Occurrence) -> bool {
+        if !self.concerns(device, ghost, o) {
             return false;
         }
         match self {
-            Rule::ReuseWhileWaited => reuse_while_waited(gpu, o),
-            Rule::StaleWait => stale_wait(gpu, o),
+            Rule::ReuseWhileWaited => reuse_while_waited(device, o),
+            Rule::StaleWait => stale_wait(device, o),
             Rule::LostWait => !ghost.refused && lost_wait(ghost, o),
             Rule::EarlyCompletion => !ghost.refused && early_completion(ghost, o),
-            Rule::BatchReuse => batch_reuse(gpu, o),
-            Rule::TimelineOrder => timeline_order(gpu, o),
-            Rule::WrongQueue => wrong_queue(gpu, o),
+            Rule::BatchReuse => batch_reuse(device, o),
+            Rule::TimelineOrder => timeline_order(device, o),
+            Rule::WrongQueue => wrong_queue(device, o),
             Rule::UnrecordedWait => matches!(o, Occurrence::UnrecordedCall { no_op: false }),
             Rule::Progress => matches!(o, Occurrence::Blocks { lock_held: true } | Occurrence::Stuck),
             Rule::Bounded => bounded(o),
-            Rule::Loss => matches!(*o, Occurrence::Woken { waiting, lost } if !waiting || gpu.is_lost() && !lost),
+            Rule::Loss => matches!(*o, Occurrence::Woken { waiting, lost } if !waiting || device.is_lost() && !lost),
             Rule::Refusal => ghost.refused && (lost_wait(ghost, o) || early_completion(ghost, o)),
+            Rule::DataRace => matches!(o, Occurrence::Overlap { write: true, ordered: false }),
         }
     }
 }
 
-fn reuse_while_waited(gpu: &Gpu, o: &Occurrence) -> bool {
-    if gpu.family() == Family::Cuda {
+fn reuse_while_waited(device: &impl Facts, o: &Occurrence) -> bool {
+    if device.family() == Family::Cuda {
         return false; // A native wait keeps the work that it captured.
     }
     match *o {
-        Occurrence::HostReset { event } => gpu.waits(event).next().is_some(),
-        Occurrence::QueueReset { event, set } => gpu.waits(event).any(|s| s <= set),
-        Occurrence::EventSet { event, set } => gpu.waits(event).any(|s| s < set),
-        Occurrence::EventDestroyed { event } => gpu.names_event(event),
+        Occurrence::HostReset { event } => device.waits(event).next().is_some(),
+        Occurrence::QueueReset { event, set } => device.waits(event).any(|s| s <= set),
+        Occurrence::EventSet { event, set } => device.waits(event).any(|s| s < set),
+        Occurrence::EventDestroyed { event } => device.names_event(event),
         _ => false,
     }
 }
 
-fn stale_wait(gpu: &Gpu, o: &Occurrence) -> bool {
-    gpu.family() == Family::Vulkan
-        && matches!(*o, Occurrence::WaitPasses { event, set } if gpu.set_by(event) != Some(set))
+fn stale_wait(device: &impl Facts, o: &Occurrence) -> bool {
+    device.family() == Family::Vulkan
+        && matches!(*o, Occurrence::WaitPasses { event, set } if device.set_by(event) != Some(set))
 }
 
 fn lost_wait(ghost: &Ghost, o: &Occurrence) -> bool {
@@ -280,29 +366,32 @@ fn early_completion(ghost: &Ghost, o: &Occurrence) -> bool {
     matches!(*o, Occurrence::Reported { covers } if covers & ghost.live != 0)
 }
 
-fn batch_reuse(gpu: &Gpu, o: &Occurrence) -> bool {
+fn batch_reuse(device: &impl Facts, o: &Occurrence) -> bool {
     match *o {
-        Occurrence::BufferBegun { buffer } => gpu.in_flight(buffer) || gpu.open_lease(buffer).is_some(),
-        Occurrence::BufferUsed { buffer } => gpu.open_lease(buffer).is_none(),
+        Occurrence::BufferBegun { buffer } => device.in_flight(buffer) || device.open_lease(buffer).is_some(),
+        Occurrence::BufferUsed { buffer } => device.open_lease(buffer).is_none(),
         Occurrence::BufferReset { buffer, lease } => {
-            gpu.in_flight(buffer) || gpu.open_lease(buffer).is_some_and(|l| l != lease)
+            device.in_flight(buffer) || device.open_lease(buffer).is_some_and(|l| l != lease)
         }
-        Occurrence::FenceReset { fence } => gpu.fence_in_flight(fence),
+        Occurrence::BufferSubmitted { buffer } => device.in_flight(buffer),
+        Occurrence::FenceReset { fence } => device.fence_in_flight(fence),
         _ => false,
     }
 }
 
-fn timeline_order(gpu: &Gpu, o: &Occurrence) -> bool {
+fn timeline_order(device: &impl Facts, o: &Occurrence) -> bool {
     match *o {
-        Occurrence::Signalled(signal) => signal.value <= gpu.semaphore(signal.semaphore),
+        Occurrence::Signalled(signal) => signal.value <= device.semaphore(signal.semaphore),
         Occurrence::Published { before, after } => after < before,
         _ => false,
     }
 }
 
-fn wrong_queue(gpu: &Gpu, o: &Occurrence) -> bool {
-    gpu.family() == Family::Vulkan
-        && matches!(*o, Occurrence::WaitRecorded { event, queue } if gpu.set_queue(event).is_some_and(|q| q != queue))
+fn wrong_queue(device: &impl Facts, o: &Occurrence) -> bool {
+    let (Occurrence::WaitRecorded { event, queue } | Occurrence::ResetRecorded { event, queue }) = *o else {
+        return false;
+    };
+    device.family() == Family::Vulkan && device.set_queue(event).is_some_and(|q| q != queue)
 }
 
 fn bounded(o: &Occurrence) -> bool {

@@ -176,6 +176,17 @@ fn batch_reuse_a_buffer_is_reset_by_its_holder_and_not_in_flight() {
 }
 
 #[test]
+fn batch_reuse_a_buffer_is_not_submitted_while_it_is_in_flight() {
+    let mut gpu = vulkan();
+    commands(&mut gpu, 0, &[Command::Barrier]);
+    assert_eq!(says(&gpu, O::BufferSubmitted { buffer: 0 }), ["batch_reuse kept"]);
+    submit(&mut gpu, 0);
+    assert_eq!(says(&gpu, O::BufferSubmitted { buffer: 0 }), ["batch_reuse broken"]);
+    drain(&mut gpu);
+    assert_eq!(says(&gpu, O::BufferSubmitted { buffer: 0 }), ["batch_reuse kept"]);
+}
+
+#[test]
 fn batch_reuse_a_fence_is_reset_when_no_batch_will_give_it() {
     let mut gpu = vulkan();
     let [given, other] = [gpu.create_fence(), gpu.create_fence()];
@@ -207,6 +218,16 @@ fn wrong_queue_an_event_is_waited_on_where_it_is_set() {
     assert_eq!(says(&gpu, O::WaitRecorded { event: e, queue: 0 }), ["wrong_queue kept"]);
     assert_eq!(says(&gpu, O::WaitRecorded { event: e, queue: 1 }), ["wrong_queue broken"]);
     assert_eq!(says(&gpu, O::WaitRecorded { event: never_set, queue: 1 }), ["wrong_queue kept"]);
+    assert_eq!(says(&gpu, O::ResetRecorded { event: e, queue: 0 }), ["wrong_queue kept"]);
+    assert_eq!(says(&gpu, O::ResetRecorded { event: e, queue: 1 }), ["wrong_queue broken"]);
+}
+
+#[test]
+fn data_race_two_queues_write_and_access_one_range_unordered() {
+    for (write, ordered) in [(false, false), (false, true), (true, true), (true, false)] {
+        let broken = Rule::DataRace.broken_by(&vulkan(), &ghost(), &O::Overlap { write, ordered });
+        assert_eq!(broken, write && !ordered);
+    }
 }
 
 #[test]
@@ -277,6 +298,8 @@ fn every_rule_is_concerned_by_something_and_not_by_everything() {
         (O::EventDestroyed { event }, "reuse_while_waited"),
         (O::WaitPasses { event, set: 0 }, "stale_wait"),
         (O::WaitRecorded { event, queue: 0 }, "wrong_queue"),
+        (O::ResetRecorded { event, queue: 0 }, "wrong_queue"),
+        (O::Overlap { write: true, ordered: false }, ""),
         (O::WorkBegins { after: 1 }, "lost_wait refusal"),
         (O::Reported { covers: 1 }, "early_completion refusal"),
         (O::Signalled(Signal { semaphore, value: 1 }), "timeline_order"),
@@ -284,6 +307,7 @@ fn every_rule_is_concerned_by_something_and_not_by_everything() {
         (O::BufferBegun { buffer: 0 }, "batch_reuse"),
         (O::BufferUsed { buffer: 0 }, "batch_reuse"),
         (O::BufferReset { buffer: 0, lease: 0 }, "batch_reuse"),
+        (O::BufferSubmitted { buffer: 0 }, "batch_reuse"),
         (O::FenceReset { fence }, "batch_reuse"),
         (O::UnrecordedCall { no_op: true }, "unrecorded_wait"),
         (O::Blocks { lock_held: false }, "progress"),

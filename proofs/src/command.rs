@@ -82,6 +82,15 @@ enum Command {
         #[arg(long)]
         mutants: bool,
     },
+    /// Judge what an application asked Vulkan to do: traces with one JSON object a line
+    Trace {
+        /// Traces; `-` for standard input
+        #[arg(required = true)]
+        files: Vec<String>,
+        /// Go on when the file ends, and read what is added
+        #[arg(long)]
+        follow: bool,
+    },
     /// Search every mutant of the machine until it is caught
     Mutants,
     /// List rows, topologies, rules and mutants
@@ -155,6 +164,7 @@ pub fn run() -> ExitCode {
         }
         Command::Prove { mutants: false } => crate::proven::conditions(cli.format == Format::Json),
         Command::Prove { mutants: true } => crate::proven::mutants(cli.format == Format::Json),
+        Command::Trace { files, follow } => crate::judged::run(&files, follow, cli.format == Format::Json),
         Command::Mutants => mutants(cli.format),
         Command::List => list(cli.format),
         Command::Explore { row, topology, port } => explore(row, &topology, port),

@@ -17,5 +17,6 @@ pub mod protocol;
 pub mod search;
 pub mod setup;
 pub mod table;
+pub mod trace;
 pub mod unbounded;
 pub mod world;

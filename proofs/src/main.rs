@@ -1,6 +1,7 @@
 //! The command `fencepost`.
 
 mod command;
+mod judged;
 mod proven;
 mod report;
 

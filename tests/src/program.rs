@@ -56,12 +56,16 @@ impl Program {
 
     /// On the simulated GPU, with a queue that only copies among the four.
     pub fn simulated(seed: u64, policy: Policy) -> Program {
-        let all = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
-        let flags = |family| if family == QUEUES - 1 { vk::QueueFlags::TRANSFER } else { all };
-        let queues = (0..QUEUES).map(|family| Queue { family, index: 0, flags: flags(family) }).collect();
-        let simulated = Simulated::with_queues(seed, queues);
+        let simulated = Simulated::with_queues(seed, Program::queues());
         let messages = simulated.messages();
         Program::new(simulated, messages, policy)
+    }
+
+    /// The queues of the simulated GPU that programs run on; the last only copies.
+    pub fn queues() -> Vec<Queue> {
+        let all = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
+        let flags = |family| if family == QUEUES - 1 { vk::QueueFlags::TRANSFER } else { all };
+        (0..QUEUES).map(|family| Queue { family, index: 0, flags: flags(family) }).collect()
     }
 
     /// Makes programs on a Vulkan driver, with validation. `None`, and a line on stderr that says why, where there is none; in

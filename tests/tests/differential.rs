@@ -1,8 +1,13 @@
 //! Random programs: the runtime against the naive reference, on the simulated GPU and on a Vulkan driver.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use fencepost::judge::Verdict;
+use fencepost_proofs::trace::Reader;
 use fencepost_tests::program::{Program, QUEUES, WORKS_MAX};
 use fencepost_tests::reference::{Call, Reference};
-use fencepost_vulkan::Policy;
+use fencepost_vulkan::{Policy, Simulated, Tracer};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -103,6 +108,62 @@ macro_rules! against {
     };
 }
 
+/// A program whose trace is judged.
+struct JudgedProgram {
+    program: Program,
+    told: Told,
+}
+
+/// What the judge says of a trace while it is written.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<(Reader, Vec<Verdict>)>>);
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let (reader, verdicts) = &mut *self.0.lock().unwrap();
+        for line in bytes.split(|b| *b == b'\n') {
+            reader.line(line, verdicts).unwrap_or_else(|bad| panic!("{bad}: {}", String::from_utf8_lossy(line)));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Judged;
+
+impl StateMachineTest for Judged {
+    type SystemUnderTest = JudgedProgram;
+    type Reference = ProgramsWithLoss;
+
+    fn init_test(_: &Reference) -> JudgedProgram {
+        let told = Told::default();
+        // Whole lines go out one by one.
+        let out = std::io::LineWriter::with_capacity(1 << 16, told.clone());
+        let simulated = Simulated::with_queues(SEED, Program::queues());
+        let messages = simulated.messages();
+        let program = Program::new(Tracer::new(simulated, out), messages, Policy { events: true });
+        JudgedProgram { program, told }
+    }
+
+    fn apply(mut judged: JudgedProgram, _: &Reference, call: Call) -> JudgedProgram {
+        judged.program.take(call);
+        judged
+    }
+
+    fn teardown(judged: JudgedProgram, _: Reference) {
+        judged.program.finish();
+        let (reader, verdicts) = &mut *judged.told.0.lock().unwrap();
+        reader.line(br#"{"end":"ok"}"#, verdicts).unwrap();
+        reader.finish(verdicts);
+        let sentences: Vec<String> = verdicts.iter().map(|v| v.sentence(&|object| reader.name(object))).collect();
+        assert_eq!(sentences, Vec::<String>::new());
+        assert!(reader.calls_read > 5, "the trace was read: {} calls", reader.calls_read);
+    }
+}
+
 /// One seed, so that a failure shrinks; the programs are what is random.
 const SEED: u64 = 20_518;
 
@@ -167,6 +228,12 @@ prop_state_machine! {
     #![proptest_config(cases(500))]
     #[test]
     fn with_loss_on_the_simulated_gpu(sequential 1..80 => Loss);
+}
+
+prop_state_machine! {
+    #![proptest_config(cases(500))]
+    #[test]
+    fn what_the_runtime_asks_for_breaks_no_rule(sequential 1..120 => Judged);
 }
 
 mod on_a_driver {
