@@ -34,7 +34,7 @@ pub use gpu::{
 pub use guard::Guard;
 pub use handle::{EventId, SlotId, StreamId, WaiterId};
 pub use machine::{
-    Effect, Error, Lease, Machine, Point, Policy, Query, Recorded, Reply, Step, Synchronize, TimedOut, Waited,
+    Effect, Error, Fact, Lease, Machine, Point, Policy, Query, Recorded, Reply, Step, Synchronize, TimedOut, Waited,
 };
 pub use rules::{Facts, Occurrence, Rule};
 pub use slot::{Lifecycle, SlotInput, Transition};

@@ -26,9 +26,11 @@
 //! blocks: [`Machine::synchronize`] registers a waiter and returns the point to block on.
 
 mod answer;
+mod facts;
 mod form;
 
 pub use self::answer::{Effect, Error, Lease, Point, Query, Recorded, Reply, Step, Synchronize, TimedOut, Waited};
+pub use self::facts::Fact;
 use crate::gpu::QueueId;
 use crate::guard::{Guard, Guards};
 use crate::handle::{EventId, SlotId, StreamId, Table, WaiterId, clone_in_place};

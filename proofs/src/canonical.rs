@@ -101,7 +101,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
 }
 
 fn write<P: Protocol>(system: &System<P>, world: &World<P>, order: &Order, c: &mut Canon) {
-    let World { protocol, gpu, ghost, threads, broken, seen: _ } = world;
+    let World { protocol, gpu, ghost, threads, broken, seen: _, watch: _ } = world;
     c.number(broken.map_or(0, |rule| 1 + Rule::ALL.iter().position(|r| *r == rule).unwrap_or(0) as u64));
     for queue in queues_in_order(&system.setup, order) {
         if !c.assigned(Space::Queue).contains(&u64::from(queue)) {

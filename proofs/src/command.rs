@@ -37,7 +37,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 exhaustive and as expected, 2 usage, 11 no progress, 12 a safety rule is broken, \
-20 vacuous, 21 bounded or timed out, 22 a mutant survived, 23 counts differ from the pinned ones, 70 a bug of ours";
+20 vacuous, 21 bounded or timed out, 22 a mutant survived, 23 counts differ from the pinned ones, 24 a condition is not proved, 70 a bug of ours";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -75,6 +75,12 @@ enum Command {
         /// Take the steps on a mutant of row 10
         #[arg(long)]
         mutant: Option<String>,
+    },
+    /// Prove the safety rules and progress for any size, with z3 and cvc5
+    Prove {
+        /// Instead, have every mutant of the relation refuted
+        #[arg(long)]
+        mutants: bool,
     },
     /// Judge what an application asked Vulkan to do: traces with one JSON object a line
     Trace {
@@ -156,6 +162,8 @@ pub fn run() -> ExitCode {
         Command::Replay { trace, row, topology, cuda, mutant } => {
             replay(&trace, row, &topology, cuda, mutant.as_deref(), cli.format)
         }
+        Command::Prove { mutants: false } => crate::proven::conditions(cli.format == Format::Json),
+        Command::Prove { mutants: true } => crate::proven::mutants(cli.format == Format::Json),
         Command::Trace { files, follow } => crate::judged::run(&files, follow, cli.format == Format::Json),
         Command::Mutants => mutants(cli.format),
         Command::List => list(cli.format),

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use fencepost::{
-    BufferId, Command, DeviceEvent, FenceId, Ghost, Gpu, Occurrence, QueueId, Reply, Rule, Signal, Submit,
+    BufferId, Command, DeviceEvent, FenceId, Ghost, Gpu, Machine, Occurrence, QueueId, Reply, Rule, Signal, Submit,
 };
+
+use crate::unbounded::refinement::{Change, Watch};
 
 /// What a blocked host thread waits for in the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub struct Host<'a> {
     /// The thread that is back from the driver in this step.
     pub returning: Option<usize>,
     pub story: Option<&'a mut Vec<Line>>,
+    /// Compares each step with the relation of the unbounded proof.
+    pub watch: Option<&'a mut Watch>,
 }
 
 impl Host<'_> {
@@ -119,6 +123,13 @@ impl Host<'_> {
                     *self.broken = Some(rule);
                 }
             }
+        }
+    }
+
+    /// Something happened; without a machine, that is as it was.
+    pub fn observe(&mut self, machine: Option<&Machine>, change: Change) {
+        if let Some(watch) = &mut self.watch {
+            watch.observe(machine, self.gpu, change);
         }
     }
 

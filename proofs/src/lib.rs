@@ -18,4 +18,5 @@ pub mod search;
 pub mod setup;
 pub mod table;
 pub mod trace;
+pub mod unbounded;
 pub mod world;

@@ -2,6 +2,7 @@
 
 mod command;
 mod judged;
+mod proven;
 mod report;
 
 use std::process::ExitCode;

@@ -45,6 +45,17 @@ pub struct SlotCounts {
     pub stranded: usize,
 }
 
+/// What an observer is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// The start of a run.
+    Start,
+    /// The client is told that an event's generation is done.
+    Done(usize),
+    /// The end of a step: what the client asked for is compared too.
+    Step,
+}
+
 /// An event protocol. Streams, events and threads are numbered; a method that answers `false`
 /// refused the call and changed nothing.
 pub trait Protocol: Clone + Debug + Send + Sync + 'static {
@@ -64,6 +75,8 @@ pub trait Protocol: Clone + Debug + Send + Sync + 'static {
     fn query(&self, _gpu: &Gpu, _event: usize) -> Option<bool> {
         None
     }
+    /// Where steps are compared with the relation: says what the device is not told.
+    fn observe(&self, _host: &mut Host, _seen: Seen) {}
     /// Whether the host can learn something new about a stream.
     fn can_poll(&self, _gpu: &Gpu, _stream: usize) -> bool {
         false

@@ -20,6 +20,7 @@ pub const VACUOUS: u8 = 20;
 pub const BOUNDED: u8 = 21;
 pub const SURVIVED: u8 = 22;
 pub const DIFFERS: u8 = 23;
+pub const UNPROVED: u8 = 24;
 
 /// One search of a cell, with its result.
 pub struct Searched {

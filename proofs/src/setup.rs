@@ -25,6 +25,14 @@ const SPREAD: [[StreamQueues; 4]; 4] = [
     [on(0), on(1), on(2), on(3)],
 ];
 
+const fn with_transfer(queue: QueueId, transfer: QueueId) -> StreamQueues {
+    StreamQueues { queue, transfer: Some(transfer) }
+}
+
+/// More than can be searched: streams that share queues, of which some copy on a queue of their own or of others.
+const WIDE: [StreamQueues; 8] =
+    [on(0), on(0), with_transfer(0, 3), on(1), with_transfer(1, 3), on(2), with_transfer(2, 1), on(3)];
+
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topology {
@@ -33,6 +41,8 @@ pub enum Topology {
     TwoQueues,
     ComputeTransfer,
     TwoThreads,
+    /// Eight streams, three of them with a companion, on four queues and with three threads: for random programs.
+    Wide,
     /// Streams spread over queues in turn, for sizes given by hand.
     Custom {
         streams: u8,
@@ -57,6 +67,7 @@ impl Topology {
             Topology::TwoQueues => "two-queues".into(),
             Topology::ComputeTransfer => "compute-transfer".into(),
             Topology::TwoThreads => "two-threads".into(),
+            Topology::Wide => "wide".into(),
             Topology::Custom { streams, queues, threads } => format!("{streams}s-{queues}q-{threads}t"),
         }
     }
@@ -67,6 +78,7 @@ impl Topology {
             Topology::TwoStreamsOneQueue => &SPREAD[0][..2],
             Topology::TwoQueues => &SPREAD[1][..2],
             Topology::ComputeTransfer => &[StreamQueues { queue: 0, transfer: Some(1) }],
+            Topology::Wide => &WIDE,
             Topology::Custom { streams, queues, .. } => &SPREAD[queues as usize - 1][..streams as usize],
         }
     }
@@ -74,6 +86,7 @@ impl Topology {
     pub fn queue_count(self) -> usize {
         match self {
             Topology::TwoQueues | Topology::ComputeTransfer => 2,
+            Topology::Wide => 4,
             Topology::Custom { queues, .. } => queues.into(),
             _ => 1,
         }
@@ -82,6 +95,7 @@ impl Topology {
     pub fn thread_count(self) -> usize {
         match self {
             Topology::TwoThreads => 2,
+            Topology::Wide => 3,
             Topology::Custom { threads, .. } => threads.into(),
             _ => 1,
         }

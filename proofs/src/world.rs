@@ -14,8 +14,9 @@ use stateright::{Model, Property};
 pub use crate::action::{Action, Kind};
 use crate::canonical;
 use crate::host::{Host, Lane, Line, NOBODY, Target, Thread, Until};
-use crate::protocol::{Blocking, Order, Part, Protocol};
+use crate::protocol::{Blocking, Order, Part, Protocol, Seen};
 use crate::setup::Setup;
+use crate::unbounded::refinement::{Change, Tally, Watch};
 
 /// A concrete world.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct World<P> {
     pub broken: Option<Rule>,
     /// Rules whose antecedent held in the step that led here.
     pub seen: u16,
+    /// Compares each step with the relation of the unbounded proof.
+    pub watch: Option<Box<Watch>>,
 }
 
 impl<P: Clone> Clone for World<P> {
@@ -39,6 +42,7 @@ impl<P: Clone> Clone for World<P> {
             threads: self.threads.clone(),
             broken: self.broken,
             seen: self.seen,
+            watch: self.watch.clone(),
         }
     }
 
@@ -50,6 +54,7 @@ impl<P: Clone> Clone for World<P> {
         self.threads.clone_from(&other.threads);
         self.broken = other.broken;
         self.seen = other.seen;
+        self.watch.clone_from(&other.watch);
     }
 }
 
@@ -85,6 +90,8 @@ pub struct System<P> {
     pub setup: Setup,
     /// The orders of names that a state may be written in.
     pub orders: Vec<Order>,
+    /// Where steps are compared with the relation of the unbounded proof: what is counted.
+    pub tally: Option<Arc<Tally>>,
     protocol: PhantomData<P>,
 }
 
@@ -93,7 +100,12 @@ const REFUSE_MAX: u8 = 4;
 
 impl<P: Protocol> System<P> {
     pub fn new(setup: Setup) -> Self {
-        System { setup, orders: canonical::orders(&setup), protocol: PhantomData }
+        System { setup, orders: canonical::orders(&setup), tally: None, protocol: PhantomData }
+    }
+
+    /// A system (row 10 or 11) whose every step is compared with the relation.
+    pub fn watched(setup: Setup, tally: &Arc<Tally>) -> Self {
+        System { tally: Some(tally.clone()), ..System::new(setup) }
     }
 
     /// The world before any call.
@@ -101,14 +113,23 @@ impl<P: Protocol> System<P> {
         let topology = self.setup.topology;
         let mut gpu = Gpu::new(self.setup.family, topology.queue_count());
         let protocol = P::new(&self.setup, &mut gpu);
-        World {
+        let watch = self.tally.as_ref().map(|t| Box::new(Watch::new(topology.queue_count(), t.clone())));
+        let mut world = World {
             protocol,
             gpu,
             ghost: Ghost::new(topology.streams().len(), self.setup.bounds.events),
             threads: vec![Thread::Idle; topology.thread_count()],
             broken: None,
             seen: 0,
-        }
+            watch,
+        };
+        let World { protocol, gpu, ghost, threads, broken, seen, watch } = &mut world;
+        let (refuse_at, refusable, lease, stream, returning, story) = (0, 0, 0, 0, None, None);
+        let watch = watch.as_deref_mut();
+        let mut host =
+            Host { gpu, ghost, threads, broken, seen, refuse_at, refusable, lease, stream, returning, story, watch };
+        protocol.observe(&mut host, Seen::Start);
+        world
     }
 
     /// Every step that may be possible; some turn out not to be.
@@ -206,15 +227,17 @@ impl<P: Protocol> System<P> {
     /// Takes a step in place; `false` if it is not possible, and then the world is not to be used.
     pub fn take(&self, world: &mut World<P>, action: Action, story: Option<&mut Vec<Line>>) -> bool {
         world.seen = 0;
-        let World { protocol, gpu, ghost, threads, broken, seen } = world;
+        let World { protocol, gpu, ghost, threads, broken, seen, watch } = world;
         let (refuse_at, refusable, lease, stream, returning) = (0, 0, 0, 0, None);
+        let watch = watch.as_deref_mut();
         let mut host =
-            Host { gpu, ghost, threads, broken, seen, refuse_at, refusable, lease, stream, returning, story };
+            Host { gpu, ghost, threads, broken, seen, refuse_at, refusable, lease, stream, returning, story, watch };
         if !self.carry_out(protocol, &mut host, action) || host.refuse_at > host.refusable {
             return false;
         }
         self.settle(&mut host);
         self.look(protocol, &mut host);
+        protocol.observe(&mut host, Seen::Step);
         host.broken.is_some() || self.within_bounds(world)
     }
 
@@ -330,6 +353,7 @@ impl<P: Protocol> System<P> {
                 let everything = host.ghost.live;
                 host.ghost.end(everything);
                 host.gpu.forget(everything, true);
+                host.observe(None, Change::Lose);
                 true
             }
         }
@@ -399,6 +423,7 @@ impl<P: Protocol> System<P> {
             }
             host.gpu.forget(ended, self.setup.reductions.watch_one);
         }
+        host.observe(None, Change::Device(step));
     }
 
     /// Takes the steps that only enable others.
@@ -418,6 +443,7 @@ impl<P: Protocol> System<P> {
         for event in 0..self.setup.bounds.events {
             if host.ghost.recorded[event] && protocol.query(host.gpu, event) == Some(true) {
                 host.judge(Occurrence::Reported { covers: host.ghost.covers[event] });
+                protocol.observe(host, Seen::Done(event));
             }
         }
         let known = |host: &Host| (0..host.ghost.issued.len()).all(|s| !protocol.can_poll(host.gpu, s));

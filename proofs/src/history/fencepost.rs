@@ -8,8 +8,9 @@ use fencepost::{
 
 use crate::host::{Host, NOBODY, Target, Until};
 use crate::mutants::Mutant;
-use crate::protocol::{Blocking, Order, Part, Protocol, SlotCounts};
+use crate::protocol::{Blocking, Order, Part, Protocol, Seen, SlotCounts};
 use crate::setup::{Setup, StreamQueues};
+use crate::unbounded::refinement::Change;
 
 /// The machine behind the client's names.
 #[derive(Debug)]
@@ -90,6 +91,9 @@ impl Protocol for Fencepost {
         if let (Ok(lease), Some(work)) = (lease, work) {
             host.record(lease.id(), self.queue(stream), Command::Work(work));
         }
+        if lease.is_ok() {
+            host.observe(Some(&self.machine), Change::Work(stream));
+        }
         lease.is_ok()
     }
 
@@ -104,6 +108,7 @@ impl Protocol for Fencepost {
             host.record(lease.id(), queue, Command::Set(slot.index));
             self.buffers[event].get_or_insert((lease.id(), lease.generation));
         }
+        host.observe(Some(&self.machine), Change::Record(event_id, stream_id));
         true
     }
 
@@ -160,6 +165,21 @@ impl Protocol for Fencepost {
                 self.drive(host, |m| m.synchronize_stream(stream))
             }
         };
+        match (answer, target) {
+            (Ok(Synchronize::Done), Target::Event(event)) => {
+                host.observe(Some(&self.machine), Change::EventDone(self.events[event]));
+            }
+            (Ok(Synchronize::Done), Target::Stream(stream)) => {
+                host.observe(Some(&self.machine), Change::StreamDone(self.streams[stream].compute));
+            }
+            (Ok(Synchronize::Block { waiter, .. }), Target::Event(event)) => {
+                host.observe(Some(&self.machine), Change::BlockOnEvent(self.events[event], waiter));
+            }
+            (Ok(Synchronize::Block { waiter, .. }), Target::Stream(stream)) => {
+                host.observe(Some(&self.machine), Change::BlockOnStream(self.streams[stream].compute, waiter));
+            }
+            (Err(_), _) => {}
+        }
         match answer {
             Ok(Synchronize::Done) => Blocking::Done,
             Ok(Synchronize::Block { waiter, point }) => {
@@ -187,8 +207,9 @@ impl Protocol for Fencepost {
         self.report(host, signal);
     }
 
-    fn destroy(&mut self, _host: &mut Host, event: usize) {
+    fn destroy(&mut self, host: &mut Host, event: usize) {
         if self.machine.destroy_event(self.events[event]).is_ok() {
+            host.observe(Some(&self.machine), Change::Destroy(self.events[event]));
             self.events[event] = self.machine.create_event();
             self.waits.retain(|(_, e)| *e != event);
         }
@@ -202,6 +223,25 @@ impl Protocol for Fencepost {
             }
             Ok(Query::Open(_)) | Err(_) => false,
         })
+    }
+
+    fn observe(&self, host: &mut Host, seen: Seen) {
+        match seen {
+            Seen::Start => host.observe(Some(&self.machine), Change::Machine),
+            Seen::Done(event) => host.observe(Some(&self.machine), Change::EventDone(self.events[event])),
+            Seen::Step => {
+                let (machine, ghost) = (&self.machine, &*host.ghost);
+                let Some(watch) = &mut host.watch else { return };
+                if machine.is_lost() || host.gpu.is_lost() {
+                    return;
+                }
+                let lanes = |p: &Pair| [Some(p.compute), p.transfer].into_iter().flatten();
+                let streams = self.streams.iter().zip(&ghost.depends);
+                let depends = streams.flat_map(|(pair, works)| lanes(pair).map(|s| (s, *works != 0)));
+                let covers = self.events.iter().zip(&ghost.covers).map(|(e, works)| (*e, *works != 0));
+                watch.agree(depends, covers);
+            }
+        }
     }
 
     fn can_poll(&self, gpu: &Gpu, stream: usize) -> bool {
@@ -238,11 +278,15 @@ impl Protocol for Fencepost {
         if let Some(pair) = pair {
             self.streams[stream] = pair;
         }
+        host.observe(Some(&self.machine), Change::Machine);
         true
     }
 
-    fn timed_out(&mut self, _host: &mut Host, token: u64) -> bool {
-        self.machine.timed_out(waiter(token)) == TimedOut::AlreadyWoken
+    fn timed_out(&mut self, host: &mut Host, token: u64) -> bool {
+        let answer = self.machine.timed_out(waiter(token));
+        let is_done = answer == TimedOut::AlreadyWoken;
+        host.observe(Some(&self.machine), Change::TimeOut(waiter(token), is_done));
+        is_done
     }
 
     fn register(&mut self, target: Target) -> u64 {
@@ -375,13 +419,24 @@ impl Fencepost {
         mut call: impl FnMut(&mut Machine) -> Result<Step<T>, Error>,
     ) -> Result<T, Error> {
         loop {
-            match call(&mut self.machine)? {
+            let step = call(&mut self.machine);
+            match step {
+                Ok(Step::First(Effect::Wake { waiter, lost: false })) => {
+                    host.observe(Some(&self.machine), Change::Wake(waiter));
+                }
+                Ok(Step::First(_)) | Err(_) => host.observe(Some(&self.machine), Change::Machine),
+                // Whoever asked adds a command first, if the answer has one.
+                Ok(Step::Done(_)) => {}
+            }
+            match step? {
                 Step::Done(answer) => return Ok(answer),
                 // A mutant may wake without end.
                 Step::First(Effect::Wake { .. }) if host.broken.is_some() => return Err(Error::Lost),
                 Step::First(effect) => {
                     let reply = self.carry_out(host, effect);
-                    self.machine.reply(effect, reply)?;
+                    let replied = self.machine.reply(effect, reply);
+                    host.observe(Some(&self.machine), Change::Machine);
+                    replied?;
                 }
             }
         }
@@ -432,6 +487,7 @@ impl Fencepost {
             Waited::Barrier(lease) => host.record(lease.id(), queue, Command::Barrier),
             Waited::Event(lease, slot) => host.record(lease.id(), queue, Command::Wait(slot.index)),
         }
+        host.observe(Some(&self.machine), Change::Wait(stream, event));
         true
     }
 
@@ -469,6 +525,7 @@ impl Fencepost {
         let Some(stream) = self.machine.stream_of(seen.semaphore) else { return };
         let before = self.machine.progress(stream).map_or(0, |(_, reached)| reached);
         let _ = self.drive(host, |m| m.reached(stream, seen.value));
+        host.observe(Some(&self.machine), Change::Machine);
         if let Some((_, after)) = self.machine.progress(stream) {
             host.judge(fencepost::Occurrence::Published { before, after });
         }
