@@ -465,11 +465,6 @@ impl Gpu {
         self.fences[fence as usize]
     }
 
-    /// How many semaphores there are.
-    pub fn semaphore_count(&self) -> usize {
-        self.semaphores.len()
-    }
-
     /// What each queue holds, in submission order.
     pub fn queues(&self) -> &[Vec<Op>] {
         &self.queues

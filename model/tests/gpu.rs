@@ -88,6 +88,16 @@ fn a_signal_does_not_come_after_work_of_another_queue_nor_after_later_work() {
 }
 
 #[test]
+fn a_signal_of_the_host_takes_effect_at_once() {
+    let (mut d, [s]) = Device::with_semaphores(1);
+    d.submit(0, &[], &[work(1)], None);
+    d.submit(0, &[at(s, 3)], &[work(2)], None);
+    assert_eq!(d.can(), ["0: w1 begins"]);
+    d.gpu.signal_semaphore(s, 3);
+    assert_eq!(d.can(), ["0: w1 begins", "0: starts at s0 >= 3"], "whatever the queue is doing");
+}
+
+#[test]
 fn the_end_of_a_batch_frees_its_buffer_and_gives_its_fence() {
     let mut d = Device::new(Family::Vulkan, 1);
     let fence = d.gpu.create_fence();
@@ -334,6 +344,7 @@ fn the_host_sets_and_resets_at_once_whatever_the_queue_is_doing() {
 fn the_number_of_a_destroyed_event_is_used_again_and_its_sets_count_on() {
     let mut d = Device::new(Family::Vulkan, 1);
     let [e, f] = [d.gpu.create_event(), d.gpu.create_event()];
+    assert_eq!(d.gpu.event_count(), 2);
     d.gpu.set_event(e);
     d.gpu.destroy_event(e);
     assert_eq!(d.gpu.event_count(), 1);
@@ -449,6 +460,65 @@ fn a_step_tells_the_judge_what_it_means() {
             ("0: batch ends", None),
         ]
     );
+}
+
+// Questions -----------------------------------------------------------------------------------------
+
+/// Two batches and an open buffer: a semaphore wait, two works, a set and three waits.
+fn busy() -> (Device, [DeviceEvent; 2]) {
+    let (mut d, [s]) = Device::with_semaphores(2);
+    let [e, f] = [d.gpu.create_event(), d.gpu.create_event()];
+    d.gpu.set_event(f);
+    d.submit(0, &[], &[work(1), Command::Set(e), Command::Wait(e)], None);
+    d.submit(0, &[at(s, 1)], &[work(2)], None);
+    d.buffer(1, &[Command::Wait(f), Command::Wait(e)]);
+    (d, [e, f])
+}
+
+#[test]
+fn what_has_not_run_can_be_counted() {
+    let (mut d, [e, f]) = busy();
+    assert_eq!(d.gpu.family(), Family::Vulkan);
+    assert_eq!((d.gpu.batch_count(0), d.gpu.batch_count(1)), (2, 0), "an open buffer is no batch yet");
+    assert_eq!(d.gpu.live_count(), 7, "ends of batches are no commands");
+    assert_eq!(d.gpu.unset_wait_count(), 2, "one of the three waits has its event set");
+    assert_eq!(d.gpu.open_extent(), (2, 1));
+    let waits = |d: &Device, event| d.gpu.waits(event).collect::<Vec<_>>();
+    assert_eq!((waits(&d, e), waits(&d, f)), (vec![1, 1], vec![1]));
+    let is_reset = |op: &Op| matches!(op, Op::Reset { .. });
+    assert!(d.gpu.any_op(|op| *op == Op::Wait { event: f, set: 1 }) && !d.gpu.any_op(is_reset));
+    assert!(d.gpu.names_event(e) && d.gpu.names_event(f));
+    assert_eq!((d.gpu.set_queue(e), d.gpu.set_queue(f)), (Some(0), None), "the host sets on no queue");
+
+    d.run(&["0: w1 begins", "0: w1 ends", "0: e0 set by 1", "0: e0 waited for 1", "0: batch ends"]);
+    assert_eq!((d.gpu.batch_count(0), d.gpu.live_count(), d.gpu.unset_wait_count()), (1, 4, 0));
+    assert_eq!(waits(&d, e), [1], "the open one");
+    d.gpu.discard(d.buffer_count - 1);
+    assert_eq!((d.gpu.live_count(), waits(&d, e)), (2, vec![]));
+    assert!(!d.gpu.names_event(e) && !d.gpu.names_event(f));
+}
+
+#[test]
+fn a_work_that_ended_is_owed_nothing() {
+    let follower = |tracked, after| Command::Work(Work { tracked, after });
+    let owed = |d: &Device| {
+        let open = d.gpu.open_ops(d.buffer_count - 1);
+        let works = d.gpu.queues()[0].iter().chain(open).filter_map(|op| match op {
+            Op::Work { work, .. } => Some((work.tracked, work.after)),
+            _ => None,
+        });
+        works.collect::<Vec<_>>()
+    };
+    for drops in [false, true] {
+        let mut d = Device::new(Family::Vulkan, 1);
+        d.submit(0, &[], &[follower(2, 5), follower(0, 1), follower(0, 4)], None);
+        d.buffer(0, &[BARRIER, follower(4, 1), follower(0, 3)]);
+        d.gpu.forget(1, drops);
+        let settled = if drops { None } else { Some((0, 0)) };
+        let expected = [Some((2, 4)), settled, Some((0, 4)), Some((4, 0)), Some((0, 2))];
+        assert_eq!(owed(&d), expected.into_iter().flatten().collect::<Vec<_>>(), "drops what is settled: {drops}");
+        assert_eq!(d.gpu.open_ops(d.buffer_count - 1)[0], Op::Barrier, "a barrier owes nothing and stays");
+    }
 }
 
 // Eager steps --------------------------------------------------------------------------------------
@@ -627,6 +697,41 @@ fn queues_and_semaphores_are_written_by_the_names_they_were_given() {
 }
 
 #[test]
+fn which_value_a_batch_waits_for_is_written_until_it_has_come() {
+    let waits = |come: u64, value: u64| {
+        let (mut d, [s]) = Device::with_semaphores(2);
+        d.gpu.signal_semaphore(s, come);
+        d.submit(1, &[], &[], Some(at(s, come + 1)));
+        d.submit(1, &[], &[], Some(at(s, come + 2)));
+        d.submit(0, &[at(s, value)], &[work(1)], None);
+        d.canonical()
+    };
+    assert_ne!(waits(0, 1), waits(0, 2));
+    assert_eq!(waits(0, 1), waits(6, 7), "its number means nothing");
+    assert_eq!(waits(3, 3), waits(3, 1), "nor does how long ago it came");
+    assert_ne!(waits(3, 3), waits(3, 4));
+}
+
+/// Of one queue's signals in order nobody asks how high they are; of others a rule does.
+#[test]
+fn the_order_of_signals_is_written_where_it_could_be_wrong() {
+    let signals = |of_first: &[u64], of_second: &[u64]| {
+        let (mut d, [s, t]) = Device::with_semaphores(2);
+        of_first.iter().for_each(|value| _ = d.submit(0, &[], &[], Some(at(s, *value))));
+        of_second.iter().for_each(|value| _ = d.submit(1, &[], &[], Some(at(s, *value))));
+        d.submit(1, &[], &[], Some(at(t, 1)));
+        d.canonical()
+    };
+    assert_eq!(signals(&[1, 2], &[]), signals(&[4, 9], &[]));
+    assert_ne!(signals(&[1, 2], &[]), signals(&[2, 1], &[]), "the second falls");
+    assert_ne!(signals(&[1, 2], &[]), signals(&[2, 2], &[]), "the second stays");
+    assert_ne!(signals(&[2, 1], &[]), signals(&[2, 2], &[]));
+    assert_ne!(signals(&[1], &[2]), signals(&[2], &[1]), "whichever queue is first");
+    assert_ne!(signals(&[1], &[1]), signals(&[1], &[2]));
+    assert_eq!(signals(&[1], &[2]), signals(&[3], &[7]));
+}
+
+#[test]
 fn the_age_of_a_pending_wait_is_written() {
     let build = |old: bool| {
         let mut d = Device::new(Family::Vulkan, 1);
@@ -726,18 +831,20 @@ fn at(semaphore: Semaphore, value: u64) -> Signal {
 #[derive(Clone)]
 struct Device {
     gpu: Gpu,
+    semaphore_count: Semaphore,
     buffer_count: BufferId,
 }
 
 impl Device {
     fn new(family: Family, queue_count: usize) -> Self {
-        Device { gpu: Gpu::new(family, queue_count), buffer_count: 0 }
+        Device { gpu: Gpu::new(family, queue_count), semaphore_count: 0, buffer_count: 0 }
     }
 
     /// Vulkan, with semaphores at 0.
     fn with_semaphores<const N: usize>(queue_count: usize) -> (Self, [Semaphore; N]) {
         let mut d = Device::new(Family::Vulkan, queue_count);
         let semaphores = [(); N].map(|()| d.gpu.create_semaphore());
+        d.semaphore_count = N as Semaphore;
         (d, semaphores)
     }
 
@@ -824,7 +931,7 @@ impl Device {
 
     fn canonical(&self) -> Vec<u8> {
         let queues: Vec<u64> = (0..self.gpu.queues().len() as u64).collect();
-        let semaphores: Vec<u64> = (0..self.gpu.semaphore_count() as u64).collect();
+        let semaphores: Vec<u64> = (0..u64::from(self.semaphore_count)).collect();
         self.form(&queues, &semaphores)
     }
 

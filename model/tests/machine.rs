@@ -5,7 +5,7 @@ mod driver;
 use driver::{BARE, Driver, block, image, lease, point, set, slot};
 use fencepost::Lifecycle::{Pending, Reusable, Submitted};
 use fencepost::{
-    Effect, Error, EventId, Machine, Query, Reply, Step, StreamId, Synchronize, TimedOut, Waited, WaiterId,
+    Effect, Error, EventId, Machine, Policy, Query, Reply, Step, StreamId, Synchronize, TimedOut, Waited, WaiterId,
 };
 
 const NOTHING: Result<Waited, Error> = Ok(Waited::Nothing);
@@ -98,7 +98,7 @@ fn a_steady_state_makes_no_new_objects() {
     for (events, queue) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
         let (mut d, [a, b]) = Driver::with_streams(events, [0, queue]);
         let e = d.machine.create_event();
-        for round in 1..=10_000 {
+        for round in 1..=1_000 {
             d.work(a).unwrap();
             d.record(e, a).unwrap();
             d.work(a).unwrap(); // keeps the wait from being a mere barrier
@@ -240,6 +240,22 @@ fn a_wait_is_as_cheap_as_its_order_allows() {
 }
 
 #[test]
+fn the_slot_of_the_current_generation_is_told_as_long_as_it_is_current() {
+    let (mut d, [a]) = Driver::with_streams(true, [0]);
+    let e = d.machine.create_event();
+    assert_eq!(d.machine.recorded_slot(e), Ok(None), "never recorded");
+    d.record(e, a).unwrap();
+    assert_eq!(d.machine.recorded_slot(e), Ok(Some(slot(0, 1))));
+    d.record(e, a).unwrap();
+    assert_eq!(d.machine.recorded_slot(e), Ok(Some(slot(1, 1))), "the former one is superseded");
+    d.flush(a).unwrap();
+    d.reached(a, 1).unwrap();
+    assert_eq!(d.machine.recorded_slot(e), Ok(Some(slot(1, 1))), "passed, and still current");
+    d.machine.destroy_event(e).unwrap();
+    assert_eq!(d.machine.recorded_slot(e), Err(Error::UnknownEvent(e)));
+}
+
+#[test]
 fn without_device_events_every_wait_on_its_queue_is_a_barrier() {
     let (mut d, [a, b]) = Driver::with_streams(false, [0, 0]);
     let e = d.machine.create_event();
@@ -249,6 +265,20 @@ fn without_device_events_every_wait_on_its_queue_is_a_barrier() {
     assert_eq!(d.wait(b, e), Ok(Waited::Barrier(lease(1, 0, 0))));
     assert_eq!(d.told(), ["allocate t0.b0", "submit t0.b0 = 1", "allocate t1.b0"]);
     assert_eq!(d.machine.slot_counts(), [0; 4]);
+}
+
+/// VUID-vkCmdSetEvent2-commandBuffer-cmdpool: a queue that only copies has no `VkEvent`s.
+#[test]
+fn a_queue_with_a_policy_of_its_own_follows_that() {
+    let (mut d, [copies, also_copies, computes]) = Driver::with_streams(true, [1, 1, 0]);
+    let (e, f) = (d.machine.create_event(), d.machine.create_event());
+    assert_eq!([copies, computes].map(|stream| d.machine.queue(stream)), [Some(1), Some(0)]);
+    d.machine.set_policy(1, Policy { events: false });
+    d.work(copies).unwrap();
+    assert_eq!(d.record(e, copies), BARE);
+    assert_eq!(d.wait(also_copies, e), Ok(Waited::Barrier(lease(1, 0, 0))));
+    d.work(computes).unwrap();
+    assert_eq!(d.record(f, computes), set(lease(2, 0, 0), slot(0, 1)));
 }
 
 // The host waits -----------------------------------------------------------------------------------
@@ -274,6 +304,7 @@ fn d2_w5_a_timeout_is_not_taken_as_done() {
     d.record(e, a).unwrap();
     let waiters = [(0, 0), (1, 0), (2, 0)];
     waiters.iter().for_each(|w| assert_eq!(d.synchronize(e), block(*w, point(a, 1))));
+    assert_eq!(d.machine.waiter_count(), 3);
     d.told();
 
     // The middle one of three; a wake that went astray would show.
@@ -504,7 +535,9 @@ fn g6_x1_after_loss_each_waiter_wakes_once_with_an_error() {
     d.reached(a, 1).unwrap();
     assert_eq!(d.told(), ["wake 0"]);
 
+    assert!(!d.machine.is_lost());
     assert_eq!(d.lose(), Ok(()));
+    assert!(d.machine.is_lost());
     assert_eq!(d.told(), ["wake 2, lost", "wake 1, lost"]);
     assert_eq!(d.synchronize(f), Err(Error::Lost));
     d.machine.destroy_event(f).unwrap();
@@ -578,6 +611,37 @@ fn after_loss_every_call_fails_and_everything_can_be_destroyed() {
     assert_eq!(d.told(), NO_EFFECT);
     assert_eq!(d.machine.streams().count(), 0);
     assert_eq!(d.machine.waiter_count(), 0);
+}
+
+// Questions -----------------------------------------------------------------------------------------
+
+/// What a runtime asks about streams that it does not name: whose news a counter is, and where a command would go.
+#[test]
+fn a_timeline_is_of_the_stream_that_has_it_until_it_has_drained() {
+    let (mut d, [a, b]) = Driver::with_streams(true, [0, 1]);
+    let timelines = [0, 1].map(|timeline| d.machine.stream_of(timeline));
+    assert_eq!(timelines, [Some(a), Some(b)]);
+    d.work(b).unwrap();
+    d.destroy_stream(b).unwrap();
+    assert_eq!(d.machine.stream_of(1), Some(b), "it drains");
+    d.reached(b, 1).unwrap();
+    assert_eq!(d.machine.stream_of(1), None);
+    let successor = d.drive(|m| m.create_stream(1)).unwrap();
+    assert_eq!(d.machine.stream_of(1), Some(successor));
+}
+
+#[test]
+fn the_next_command_goes_into_the_open_buffer_unless_that_was_ended() {
+    let (mut d, [a, b]) = Driver::with_streams(true, [0, 0]);
+    d.work(a).unwrap();
+    d.work(b).unwrap();
+    assert_eq!(d.machine.open_lease(b), Some(lease(1, 0, 0)));
+    d.will_say([Reply::Refused]);
+    d.flush(b).unwrap_err();
+    assert_eq!(d.machine.open_lease(b), None, "the refused batch goes first");
+    assert_eq!(d.machine.open_batch(b), (Some(lease(1, 0, 0)), 0), "and is still there");
+    d.flush(b).unwrap();
+    assert_eq!((d.machine.open_lease(b), d.machine.open_batch(b)), (None, (None, 0)));
 }
 
 // Callers' mistakes --------------------------------------------------------------------------------

@@ -327,6 +327,48 @@ fn every_rule_is_concerned_by_something_and_not_by_everything() {
     assert_eq!(heard.len(), 12);
 }
 
+// What the client asked for ------------------------------------------------------------------------
+
+#[test]
+fn a_recording_covers_what_its_stream_was_given_and_what_that_had_to_follow() {
+    let mut ghost = Ghost::new(2, 2);
+    ghost.issue(0, 1);
+    ghost.record(0, 0);
+    ghost.wait(1, 0);
+    ghost.issue(1, 2);
+    ghost.record(1, 1);
+    assert_eq!(ghost.covers, [1, 3]);
+    // A stream that waits for itself holds its work twice, and covers it once.
+    ghost.wait(0, 0);
+    ghost.record(0, 0);
+    assert_eq!((ghost.covers[0], ghost.recorded[0]), (1, true));
+}
+
+#[test]
+fn an_event_made_anew_covers_nothing() {
+    let mut ghost = ghost();
+    ghost.issue(0, 1);
+    ghost.record(0, 0);
+    ghost.renew(0);
+    assert_eq!((ghost.covers[0], ghost.recorded[0]), (0, false));
+    ghost.wait(1, 0);
+    assert_eq!(ghost.depends[1], 0);
+}
+
+#[test]
+fn nothing_depends_on_a_work_that_has_ended() {
+    let mut ghost = ghost();
+    for work in [1, 2] {
+        ghost.issue(0, work);
+        ghost.record(0, 0);
+        ghost.wait(1, 0);
+    }
+    ghost.end(1);
+    let sets = (ghost.live, ghost.issued.as_slice(), ghost.depends.as_slice(), ghost.covers.as_slice());
+    assert_eq!(sets, (2, &[2, 0][..], &[0, 2][..], &[2][..]));
+    assert!(!ghost.refused, "nothing was refused");
+}
+
 // Helpers ------------------------------------------------------------------------------------------
 
 fn vulkan() -> Gpu {

@@ -1,13 +1,14 @@
 //! Memory that host and device share.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ash::vk;
 
 use crate::device::Device;
 use crate::driver::{ASKED, BufferId, Driver};
 use crate::error::Error;
-use crate::runtime::{Gone, lock};
+use crate::runtime::Gone;
+use crate::sync::{Mutex, lock};
 
 /// A buffer, mapped for the host. Dropped at any time: its memory stays until every stream has done what was issued
 /// on it by then.

@@ -1,12 +1,12 @@
 //! What stands between the machine and a device.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, PoisonError};
 
 use ash::vk;
 use fencepost::{Lease, QueueId};
 
 use crate::error::{DriverError, Error};
-use crate::runtime::lock;
+use crate::sync::{Mutex, lock};
 
 /// A queue that streams can be placed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub trait QueueLock: Send + Sync {
     fn alone(&self, submit: &mut dyn FnMut());
 }
 
-impl QueueLock for Mutex<()> {
+impl QueueLock for std::sync::Mutex<()> {
     fn alone(&self, submit: &mut dyn FnMut()) {
-        let _alone = lock(self);
+        let _alone = self.lock().unwrap_or_else(PoisonError::into_inner);
         submit();
     }
 }

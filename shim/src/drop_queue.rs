@@ -1,14 +1,15 @@
 //! Values that the device still uses.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost::StreamId;
 
 use crate::device::Device;
 use crate::error::Error;
-use crate::runtime::{Gone, lock};
+use crate::runtime::Gone;
 use crate::stream::Stream;
+use crate::sync::{Mutex, lock, sleep};
 
 /// When streams that a queue's values wait for are flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl<T: Send + 'static> Drop for DropQueue<T> {
     fn drop(&mut self) {
         // A refusal is tried again; after loss, or inside a closure, there is nothing to wait for or no way to.
         while self.held().0 > 0 && !matches!(self.flush(), Err(Error::Lost(_) | Error::InsideRecord)) {
-            std::thread::sleep(Duration::from_micros(20));
+            sleep(Duration::from_micros(20));
         }
     }
 }

@@ -1,14 +1,14 @@
 //! A decorator that has a driver refuse calls, or lose the device.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ash::vk;
 use fencepost::{Lease, QueueId};
 
 use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
 use crate::error::{DriverError, Error};
-use crate::runtime::lock;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
 
 /// A driver in which chosen calls fail. Handles of [`Faults::switch`] choose them while it is in use.
 pub struct Faults<D: Driver> {

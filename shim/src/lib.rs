@@ -36,6 +36,7 @@ mod relay;
 mod runtime;
 mod sim;
 mod stream;
+mod sync;
 mod trace;
 mod vulkan;
 

@@ -3,7 +3,6 @@
 //! To the waiting device's machine a relay is one more stream, on a queue that is the host: each batch stands for a point
 //! of the other device, and a thread signals its value when that point has passed. So nobody but that thread blocks.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 
 use fencepost::{EventId, Point, Query, QueueId, StreamId};
@@ -11,6 +10,8 @@ use fencepost::{EventId, Point, Query, QueueId, StreamId};
 use crate::driver::{ASKED, Driver};
 use crate::error::Error;
 use crate::runtime::{Link, Locked, Runtime, surely};
+use crate::sync::Builder;
+use crate::sync::mpsc::{Receiver, Sender, channel};
 
 /// The relay from one other device. Its thread ends when it is dropped and every job is done.
 pub(crate) struct Relay {
@@ -86,7 +87,7 @@ impl Relay {
         locked.disown(stream);
         let timeline = locked.machine.timeline(stream).expect("the stream was just made");
         let (jobs, received) = channel();
-        let thread = std::thread::Builder::new().name("fencepost relay".into());
+        let thread = Builder::new().name("fencepost relay".into());
         match thread.spawn(move || run(&*driver, timeline, &received)) {
             Ok(_) => Ok(Relay { stream, jobs, source: Arc::downgrade(&source.alive) }),
             Err(error) => {

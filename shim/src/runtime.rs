@@ -8,9 +8,8 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use ash::vk;
 use fencepost::{
@@ -21,6 +20,8 @@ use fencepost::{
 use crate::driver::{ASKED, Answer, Batch, Driver};
 use crate::error::{DriverError, Error};
 use crate::relay::Relay;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Instant, Mutex, MutexGuard, lock, sleep, spin_loop, thread_local};
 
 /// How long one blocking driver call lasts before the thread looks whether the device was lost meanwhile.
 const SLICE: Duration = Duration::from_millis(100);
@@ -98,7 +99,7 @@ pub(crate) struct Locked<'a> {
 
 impl Runtime {
     pub(crate) fn new(driver: Arc<dyn Driver>, policy: Policy, spin: Duration) -> Runtime {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        static NUMBERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let mut machine = Machine::new(policy);
         let host = driver.queues().len();
         for (queue, has_events) in driver.queues().iter().map(|q| q.has_events()).chain([false]).enumerate() {
@@ -128,7 +129,7 @@ impl Runtime {
     }
 
     pub(crate) fn lock(&self) -> Result<Locked<'_>, Error> {
-        if INSIDE.get() { Err(Error::InsideRecord) } else { Ok(self.lock_anywhere()) }
+        if INSIDE.with(Cell::get) { Err(Error::InsideRecord) } else { Ok(self.lock_anywhere()) }
     }
 
     fn lock_anywhere(&self) -> Locked<'_> {
@@ -203,7 +204,7 @@ impl Link {
             if start.elapsed() >= spin {
                 break;
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         loop {
             let left = timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(start.elapsed()));
@@ -226,7 +227,7 @@ pub(crate) fn surely<T>(mut call: impl FnMut() -> Answer<T>) -> Answer<T> {
         match call() {
             Err(error) if !error.is_lost() => {
                 tracing::warn!(%error, "refused, and tried again");
-                std::thread::sleep(Duration::from_millis(1));
+                sleep(Duration::from_millis(1));
             }
             answer => return answer,
         }
@@ -514,14 +515,9 @@ impl Drop for Runtime {
         self.gone().clear();
         // Relays, of this device and of others, may be about to let go of it.
         while Arc::strong_count(&self.link.driver) > 1 {
-            std::thread::sleep(Duration::from_micros(20));
+            sleep(Duration::from_micros(20));
         }
     }
-}
-
-/// Locks, whatever a panicking thread left.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Marks this thread as being inside the closure of `Stream::record`.
@@ -529,13 +525,13 @@ pub(crate) struct Inside;
 
 impl Inside {
     pub(crate) fn enter() -> Inside {
-        INSIDE.set(true);
+        INSIDE.with(|inside| inside.set(true));
         Inside
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        INSIDE.with(|inside| inside.set(false));
     }
 }

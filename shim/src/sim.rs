@@ -4,14 +4,14 @@
 //! that nothing orders can be seen to overlap. Every step is judged by the rules; [`Simulated::messages`] tells which broke.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ash::vk;
 use fencepost::{Command, DeviceStep, Family, Ghost, Gpu, Lease, Occurrence, Op, QueueId, Rule, Signal, Submit, Work};
 
 use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Messages, Queue, Raw, Time};
 use crate::error::{DriverError, Error};
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard, lock, wait_timeout};
 
 /// A simulated device.
 pub struct Simulated {
@@ -87,7 +87,7 @@ impl Simulated {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn record(&self, lease: Lease, command: Command, payload: Payload) {
@@ -333,7 +333,7 @@ unsafe impl Driver for Simulated {
             if left.is_zero() {
                 return Ok(false);
             }
-            state = self.submitted.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.submitted, &self.state, state, left);
         }
     }
 

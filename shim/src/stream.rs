@@ -1,6 +1,5 @@
 //! A stream, and the commands that go into it.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use fencepost::{Lease, QueueId, StreamId};
@@ -9,7 +8,8 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::driver::{ASKED, Dispatch, Driver, Raw};
 use crate::error::Error;
-use crate::runtime::{Gone, Inside, lock};
+use crate::runtime::{Gone, Inside};
+use crate::sync::{MutexGuard, lock};
 
 /// An ordered lane of work on a queue. What is recorded is kept in an open batch until something needs it to run: a
 /// flush, a host wait, or another stream that waits for it. Dropped, it submits what it holds; events recorded on it keep

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::Mutex;
 use std::thread::ThreadId;
 
 use ash::vk;
@@ -11,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::driver::{Answer, Asked, Batch, BufferId, Dispatch, Driver, Queue, Raw, Time};
 use crate::error::{DriverError, Error};
-use crate::runtime::lock;
+use crate::sync::{Mutex, lock};
 
 /// A driver that writes a trace. Commands that callers record themselves are not seen; a remark says where they are.
 pub struct Tracer<D> {

@@ -83,12 +83,12 @@ impl Machine {
             newest.is_ok_and(|newest| newest.value <= s.follows && !self.passed(newest))
         }));
         c.number(c.rank(lane.timeline, lane.submitted));
-        match open {
-            None => c.number(0),
-            Some(Open { lease: None, ended }) => c.number(1 + u64::from(*ended)),
-            Some(Open { lease: Some(lease), ended }) => {
-                c.number(3 + u64::from(*ended));
-                c.name(Space::Buffer, u64::from(lease.id()));
+        c.flag(open.is_some());
+        if let Some(Open { lease, ended }) = open {
+            c.flag(*ended);
+            match lease {
+                Some(lease) => c.name(Space::Buffer, u64::from(lease.id())),
+                None => c.number(255),
             }
         }
         c.number(s.open_slots.len() as u64);

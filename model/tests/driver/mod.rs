@@ -1,4 +1,5 @@
 //! A driver that does as it is told and remembers what it was asked for.
+#![allow(dead_code)] // Each test file uses its part.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,7 @@
 //! The trace checker: recorded traces, the faults of FAULTS.md as stories, and for each a neighbour that is correct.
 
 mod exact;
+mod reader;
 mod story;
 
 use std::path::Path;
