@@ -42,7 +42,9 @@ fn every_condition_is_proved_by_both_solvers() {
     // Every clause is asked of the start, every step of something.
     let asked = |step: &str| z3.iter().filter(|c| c.step == step).count();
     assert_eq!(asked("(start)"), NAMES.len());
-    assert!(Move::ALL.iter().all(|m| asked(m.name()) > 0));
+    // Whether a thread still waits is read by `wake` alone, as its guard.
+    let silent: Vec<&str> = Move::ALL.iter().map(|m| m.name()).filter(|name| asked(name) == 0).collect();
+    assert_eq!(silent, ["give_up"]);
     let rules: BTreeSet<&str> = z3.iter().map(|c| c.claim.as_str()).filter(|c| !NAMES.contains(c)).collect();
     for rule in [
         "reuse_while_waited",

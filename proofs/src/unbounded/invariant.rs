@@ -194,9 +194,6 @@ clauses! {
         all(a, |x: Batch<A>| (s.before(x, b) & s.on(x, q)).implies(|| s.ended(x)))
     })));
     ended_batches_left_nothing |s, a| all(a, |o: Op<A>| s.inside(o, |b| s.ended(b).implies(|| s.gone(o))));
-    only_submitted_operations_run |s, a| all(a, |o: Op<A>| s.inside(o, |b| {
-        (s.begun(o) | (s.gone(o) & !s.start(o))).implies(|| s.submitted(b))
-    }));
     the_newest_batch_is_the_last |s, a| all(a, |t: Stream<A>| {
         s.promised(t).implies(|| s.submitted(s.newest(t)) & s.of(s.newest(t), t))
             & all(a, |b: Batch<A>| (s.of(b, t) & s.submitted(b)).implies(|| s.promised(t) & s.by(b, s.newest(t))))
@@ -232,9 +229,6 @@ clauses! {
     }));
     clean_slots_are_unset |s, a| all(a, |x: Slot<A>| s.clean(x).implies(|| s.each(the::set_by, x, |_| truth(a, false))));
     current_slots_are_not_free |s, a| all(a, |e: Event<A>| s.each(the::current, e, |r| s.each(the::names, r, |x| !s.free(x) & !s.clean(x))));
-    current_sets_are_the_newest |s, a| all(a, |e: Event<A>| s.each(the::current, e, |r| s.each(the::names, r, |x| {
-        all(a, |n: Op<A>| (s.set(n) & s.names(n, x)).implies(|| !s.older(r, n)))
-    })));
     earlier_generations_are_over |s, a| all(a, |r: Op<A>| s.set(r).implies(|| s.each(the::names, r, |x| {
         all(a, |o: Op<A>| (s.set(o) & s.names(o, x) & s.older(o, r)).implies(|| {
             s.gone(o) & !s.set_by(x, o) & all(a, |w: Op<A>| s.awaits(w, o).implies(|| s.gone(w)))
@@ -288,7 +282,6 @@ clauses! {
             })))
         })))
     }));
-    dropped_starts_have_passed |s, a| all(a, |o: Op<A>| s.gone(o).implies(|| s.each(the::upon, o, |p| s.ended(p))));
     streams_that_wait_are_walled |s, a| all(a, |t: Stream<A>| (s.live() & s.depends(t)).implies(|| s.each(the::placed, t, |q| {
         s.walled(t) | (s.blocked(q) & s.promised(t) & s.by(s.home(s.block(q)), s.newest(t)))
     })));

@@ -501,7 +501,7 @@ moves! {
             Some(Mutant::RecycleIgnoresOpenWaits) => {
                 step.when(all(a, |b: Batch<A>| s.frontier(x, b).implies(|| s.passed(b) | s.open(b))))
             }
-            Some(Mutant::PushedFreeBeforeItsFrontier | Mutant::ResetAndSetAgainWithoutABarrier) => step,
+            Some(Mutant::PushedFreeBeforeItsFrontier) => step,
             _ => step.when(all(a, |b: Batch<A>| s.frontier(x, b).implies(|| s.passed(b)))),
         }
     };
@@ -545,11 +545,12 @@ moves! {
     /// `vkResetEvent`.
     reset_slot(x: Slot) Host |m, s| {
         let waited = all(s.algebra, |o: Op<A>| (s.wait(o) & s.names(o, x)).implies(|| s.gone(o)));
-        Step::new()
+        let step = Step::new()
             .when(s.free(x))
             .add(s, the::clean, x)
-            .clear(s, the::set_by, x)
-            .rule(Rule::ReuseWhileWaited, waited)
+            .rule(Rule::ReuseWhileWaited, waited);
+        // In the queue it takes effect later, if at all.
+        if m.is(Mutant::ResetAndSetAgainWithoutABarrier) { step } else { step.clear(s, the::set_by, x) }
     };
     /// A thread blocks until an event's point has passed.
     block_on_event(h: Waiter, e: Event) Host |m, s| {

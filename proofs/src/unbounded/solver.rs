@@ -334,53 +334,78 @@ impl Session {
             (Shape::Constant, sorts) => Some((c.name().to_string(), sorts[0])),
             _ => None,
         });
-        let all: Vec<(String, Sort)> =
-            constants.chain(self.named.iter().cloned()).chain(witnesses.iter().cloned()).collect();
+        let plain = constants.chain(self.named.iter().cloned());
+        let mut all: Vec<(String, SExpr, Sort)> = Vec::new();
+        for (name, sort) in plain {
+            all.push((name.clone(), self.context.atom(name), sort));
+        }
+        for (at, (name, sort)) in witnesses.iter().enumerate() {
+            all.push((format!("{}_{}", sort.name().to_lowercase(), at + 1), self.context.atom(name.as_str()), *sort));
+        }
+        for (name, term, _) in all.clone().into_iter().filter(|(_, _, sort)| *sort == Sort::Op) {
+            let home = self.context.list(vec![self.context.atom(Symbol::home.name()), term]);
+            all.push((format!("batch_of_{name}"), home, Sort::Batch));
+        }
         // Names of one element are told once.
-        let mut who: Vec<(String, Sort)> = Vec::new();
+        let mut who: Vec<(String, SExpr, Sort)> = Vec::new();
         let mut story = String::new();
-        for (name, sort) in all {
-            let same = who.iter().filter(|(_, s)| *s == sort).cloned().collect::<Vec<_>>();
+        for (name, term, sort) in all {
             let mut known = None;
-            for (other, _) in same {
-                let equal = self.context.eq(self.context.atom(name.as_str()), self.context.atom(other.as_str()));
+            for (other, same, _) in who.iter().filter(|(_, _, s)| *s == sort).cloned().collect::<Vec<_>>() {
+                let equal = self.context.eq(term, same);
                 if self.is_so(equal)? {
                     known = Some(other);
                     break;
                 }
             }
             match known {
+                Some(_) if name.starts_with("batch_of") => {}
                 Some(other) => story += &format!("  {name} is {other}\n"),
-                None => who.push((name, sort)),
+                None => who.push((name, term, sort)),
             }
         }
-        for (name, sort) in &who {
-            let mut said: Vec<String> = Vec::new();
+        for (name, x, sort) in who.clone() {
+            let mut said: Vec<&str> = Vec::new();
+            let mut told: Vec<String> = Vec::new();
             for symbol in Symbol::ALL {
                 let (shape, sorts) = symbol.signature();
-                if sorts[0] != *sort || shape == Shape::Constant {
+                if sorts[0] != sort || shape == Shape::Constant {
                     continue;
                 }
-                let (head, atom) = (self.context.atom(symbol.name()), self.context.atom(name.as_str()));
+                let head = self.context.atom(symbol.name());
                 if shape == Shape::Unary {
-                    let term = self.context.list(vec![head, atom]);
+                    let term = self.context.list(vec![head, x]);
                     if self.is_so(term)? {
-                        said.push(symbol.name().into());
+                        said.push(symbol.name());
                     }
                     continue;
                 }
-                for (other, _) in who.iter().filter(|(_, s)| *s == sorts[1]) {
-                    let second = self.context.atom(other.as_str());
+                // A function has a value even where it means nothing.
+                let means = match symbol {
+                    Symbol::home => "made",
+                    Symbol::newest => "promised",
+                    Symbol::point => "pointed",
+                    Symbol::wall => "walled",
+                    Symbol::block => "blocked",
+                    _ => "",
+                };
+                if !means.is_empty() && !said.contains(&means) {
+                    continue;
+                }
+                for (other, y, _) in who.iter().filter(|(_, _, s)| *s == sorts[1]).cloned().collect::<Vec<_>>() {
                     let term = match shape {
-                        Shape::Function => self.context.eq(self.context.list(vec![head, atom]), second),
-                        _ => self.context.list(vec![head, atom, second]),
+                        Shape::Function => self.context.eq(self.context.list(vec![head, x]), y),
+                        _ => self.context.list(vec![head, x, y]),
                     };
                     if self.is_so(term)? {
-                        said.push(format!("{} {other}", symbol.name()));
+                        told.push(format!("{} {other}", symbol.name()));
                     }
                 }
             }
-            story += &format!("  {} {name}: {}\n", sort.name().to_lowercase(), said.join(", "));
+            told.splice(0..0, said.iter().map(|s| (*s).to_string()));
+            if !told.is_empty() {
+                story += &format!("  {name}: {}\n", told.join(", "));
+            }
         }
         Ok(story)
     }
