@@ -863,6 +863,31 @@ fn cuda_which_recording_a_wait_is_bound_to_is_written_and_its_number_is_not() {
 }
 
 #[test]
+fn cuda_recordings_of_two_events_are_kept_apart() {
+    let waits_for = |at: usize| {
+        let mut d = Device::new(Family::Cuda, 2);
+        let events = [d.gpu.create_event(), d.gpu.create_event()];
+        d.issue(0, &[work(1), Command::Set(events[0]), Command::Set(events[1])]);
+        d.issue(1, &[Command::Wait(events[at])]);
+        d.canonical()
+    };
+    assert_ne!(waits_for(0), waits_for(1));
+}
+
+#[test]
+fn a_work_that_may_begin_one_that_has_begun_and_a_batch_that_may_start_are_kept_apart() {
+    let (mut starts, [_, t]) = Device::with_semaphores(1);
+    let (mut begins, _) = Device::with_semaphores::<2>(1);
+    starts.gpu.submit(0, &Submit { waits: vec![at(t, 0)], ..Submit::default() });
+    begins.gpu.issue(0, work(1));
+    begins.gpu.submit(0, &Submit::default());
+    let mut begun = begins.clone();
+    begun.go("0: w1 begins");
+    let forms = [starts.canonical(), begins.canonical(), begun.canonical()];
+    assert_eq!(forms.iter().collect::<BTreeSet<_>>().len(), 3, "{forms:?}");
+}
+
+#[test]
 fn what_the_future_depends_on_is_written() {
     let mut d = used(0);
     let mut forms = vec![d.canonical()];
