@@ -751,6 +751,68 @@ fn the_age_of_a_pending_wait_is_written() {
 }
 
 #[test]
+fn which_of_several_sets_a_wait_is_for_is_written() {
+    let waits_for = |set: u64| {
+        let mut d = Device::new(Family::Vulkan, 2);
+        let e = d.gpu.create_event();
+        let [sets, waits] = [d.buffer(0, &[]), d.buffer(1, &[])];
+        for newest in 1..=2 {
+            d.gpu.record(sets, Command::Set(e));
+            if newest == set {
+                d.gpu.record(waits, Command::Wait(e));
+            }
+        }
+        d.gpu.set_event(e);
+        d.canonical()
+    };
+    assert_ne!(waits_for(1), waits_for(2));
+}
+
+#[test]
+fn sets_of_another_event_do_not_age_a_wait() {
+    let build = |of_another: usize| {
+        let mut d = Device::new(Family::Vulkan, 1);
+        let [e, f] = [d.gpu.create_event(), d.gpu.create_event()];
+        (0..of_another).for_each(|_| d.gpu.set_event(f));
+        d.gpu.set_event(e);
+        d.submit(0, &[], &[work(1), BARRIER, Command::Wait(e), Command::Set(f), Command::Set(e)], None);
+        d.canonical()
+    };
+    // That it is set is written, by which of its sets is not.
+    assert_eq!(build(1), build(5));
+}
+
+#[test]
+fn whether_an_event_is_set_is_written() {
+    let build = |is_set: bool| {
+        let mut d = Device::new(Family::Vulkan, 1);
+        let e = d.gpu.create_event();
+        d.gpu.set_event(e);
+        d.submit(0, &[], &[work(1), BARRIER, Command::Wait(e)], None);
+        if !is_set {
+            d.gpu.reset_event(e);
+        }
+        d.canonical()
+    };
+    assert_ne!(build(true), build(false));
+}
+
+#[test]
+fn what_an_open_buffer_holds_is_written_under_its_name() {
+    let build = |commands: &[Command]| {
+        let mut d = Device::new(Family::Vulkan, 1);
+        let buffer = d.buffer(0, commands);
+        let mut c = Canon::new();
+        c.assign(Space::Queue, 0);
+        c.assign(Space::Buffer, u64::from(buffer));
+        d.gpu.write(&mut c, |_, _| ());
+        c.bytes().to_vec()
+    };
+    assert_ne!(build(&[work(1)]), build(&[]));
+    assert_ne!(build(&[work(1)]), build(&[work(2)]));
+}
+
+#[test]
 fn sets_that_nothing_names_do_not_age_a_wait() {
     let build = |later: usize| {
         let mut d = Device::new(Family::Vulkan, 1);
@@ -798,6 +860,31 @@ fn cuda_which_recording_a_wait_is_bound_to_is_written_and_its_number_is_not() {
     assert_eq!(build(0, false), build(4, false));
     assert_eq!(build(0, true), build(4, true));
     assert_ne!(build(0, false), build(0, true));
+}
+
+#[test]
+fn cuda_recordings_of_two_events_are_kept_apart() {
+    let waits_for = |at: usize| {
+        let mut d = Device::new(Family::Cuda, 2);
+        let events = [d.gpu.create_event(), d.gpu.create_event()];
+        d.issue(0, &[work(1), Command::Set(events[0]), Command::Set(events[1])]);
+        d.issue(1, &[Command::Wait(events[at])]);
+        d.canonical()
+    };
+    assert_ne!(waits_for(0), waits_for(1));
+}
+
+#[test]
+fn a_work_that_may_begin_one_that_has_begun_and_a_batch_that_may_start_are_kept_apart() {
+    let (mut starts, [_, t]) = Device::with_semaphores(1);
+    let (mut begins, _) = Device::with_semaphores::<2>(1);
+    starts.gpu.submit(0, &Submit { waits: vec![at(t, 0)], ..Submit::default() });
+    begins.gpu.issue(0, work(1));
+    begins.gpu.submit(0, &Submit::default());
+    let mut begun = begins.clone();
+    begun.go("0: w1 begins");
+    let forms = [starts.canonical(), begins.canonical(), begun.canonical()];
+    assert_eq!(forms.iter().collect::<BTreeSet<_>>().len(), 3, "{forms:?}");
 }
 
 #[test]
