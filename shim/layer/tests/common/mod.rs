@@ -1,0 +1,339 @@
+//! Programs in plain Vulkan, each run in a process of its own under the layer.
+
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ash::vk;
+
+/// Says which test of this executable a child is to run.
+const CHILD: &str = "FENCEPOST_TEST_PROGRAM";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How a child says that there is no driver for it.
+const NO_DRIVER: i32 = 77;
+
+/// How a program ended, and what the layer said.
+pub struct Told {
+    /// The broken rules, in order.
+    pub rules: Vec<String>,
+    pub stderr: String,
+    /// `None` if it was killed after it said what it was to say, or after a while.
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+/// How a program is to be run.
+#[derive(Default)]
+pub struct Run {
+    environment: Vec<(String, String)>,
+    khronos: bool,
+    directory: Option<PathBuf>,
+    /// It hangs: it is killed when it has said this.
+    hangs_after: Option<String>,
+}
+
+impl Run {
+    pub fn set(mut self, name: &str, value: impl Into<String>) -> Run {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    pub fn hangs_after(mut self, words: &str) -> Run {
+        self.hangs_after = Some(words.into());
+        self
+    }
+
+    pub fn directory(mut self, directory: &Path) -> Run {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Runs the program of the test of this name: in the child, that is here, and it does not return.
+    pub fn program(self, test: &str, program: impl FnOnce(&Gpu)) -> Option<Told> {
+        if let Ok(name) = std::env::var(CHILD) {
+            assert_eq!(name, test, "the child runs the test that started it");
+            match Gpu::open() {
+                Some(gpu) => program(&gpu),
+                None => std::process::exit(NO_DRIVER),
+            }
+            std::process::exit(0);
+        }
+        let manifest = manifest(test);
+        let mut command = Command::new(std::env::current_exe().expect("this executable has a path"));
+        command.args([test, "--exact", "--nocapture"]).env(CHILD, test);
+        under_the_layer(&mut command, &manifest);
+        command.envs(self.environment).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        let told = watch(command.spawn().expect("this executable starts"), self.hangs_after.as_deref());
+        if told.code == Some(NO_DRIVER) {
+            assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {}", told.stderr);
+            let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {test}: no device of Vulkan 1.3");
+            return None;
+        }
+        Some(told)
+    }
+}
+
+/// A program that ends by itself and is run with nothing set.
+pub fn program(test: &str, program: impl FnOnce(&Gpu)) -> Option<Told> {
+    Run::default().program(test, program)
+}
+
+/// Has a command load the layer, and only this one.
+pub fn under_the_layer(command: &mut Command, manifest: &Path) {
+    let settings = ["REPORT", "TRACE", "BREAK_ON", "WATCHDOG"];
+    for name in settings {
+        command.env_remove(format!("FENCEPOST_{name}"));
+    }
+    command.env("VK_LAYER_PATH", manifest).env("VK_INSTANCE_LAYERS", "VK_LAYER_FENCEPOST_lifecycle");
+}
+
+/// A directory of this test's own.
+pub fn directory(test: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&directory).expect("the target directory can be written to");
+    directory
+}
+
+/// A directory with the manifest that is shipped, with the path of the library as it was built.
+pub fn manifest(test: &str) -> PathBuf {
+    let directory = directory(test).join("layer");
+    std::fs::create_dir_all(&directory).expect("the target directory can be written to");
+    let executable = std::env::current_exe().expect("this executable has a path");
+    let library = executable.with_file_name("libfencepost_layer.so");
+    assert!(library.exists(), "cargo builds {} before the tests", library.display());
+    let shipped = include_str!("../../VkLayer_fencepost.json");
+    let here = shipped.replace("./libfencepost_layer.so", &library.display().to_string());
+    assert_ne!(shipped, here);
+    std::fs::write(directory.join("VkLayer_fencepost.json"), here).expect("the target directory can be written to");
+    directory
+}
+
+fn watch(mut child: Child, hangs_after: Option<&str>) -> Told {
+    let mut pipe = child.stderr.take().expect("stderr is piped");
+    let (send, heard) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut part = [0; 4096];
+        while let Ok(count) = pipe.read(&mut part) {
+            if count == 0 || send.send(part[..count].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    let (start, mut stderr, mut killed) = (Instant::now(), Vec::new(), false);
+    let status = loop {
+        stderr.extend(heard.try_iter().flatten());
+        if let Some(status) = child.try_wait().expect("the child is ours") {
+            break status;
+        }
+        let said = |words: &str| String::from_utf8_lossy(&stderr).contains(words);
+        if hangs_after.is_some_and(said) || start.elapsed() > PATIENCE {
+            killed = true;
+            child.kill().expect("the child is ours");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    reader.join().expect("reading does not panic");
+    stderr.extend(heard.try_iter().flatten());
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    let rules = stderr.lines().filter_map(|line| line.strip_prefix("fencepost: "));
+    let rules = rules.filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).filter(|rule| rule != "watchdog");
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    Told { rules: rules.collect(), code: status.code().filter(|_| !killed), signal: signal.filter(|_| !killed), stderr }
+}
+
+impl Told {
+    /// The program ended well and exactly these rules were reported.
+    pub fn reports(&self, rules: &[&str]) {
+        assert_eq!(self.rules, rules, "{}", self.stderr);
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+    }
+
+    /// A report says all of these.
+    pub fn says(&self, words: &[&str]) {
+        let line = self.stderr.lines().find(|line| words.iter().all(|word| line.contains(word)));
+        assert!(line.is_some(), "no line says {words:?}:\n{}", self.stderr);
+    }
+}
+
+/// A device of Vulkan 1.3 with one queue, and what programs need of it. Calls are unchecked: programs are faulty on purpose.
+pub struct Gpu {
+    pub entry: ash::Entry,
+    pub instance: ash::Instance,
+    pub device: ash::Device,
+    pub queue: vk::Queue,
+    pub pool: vk::CommandPool,
+    memory_type: u32,
+}
+
+pub const ALL: vk::PipelineStageFlags = vk::PipelineStageFlags::ALL_COMMANDS;
+pub const ALL2: vk::PipelineStageFlags2 = vk::PipelineStageFlags2::ALL_COMMANDS;
+
+/// A semaphore and its value.
+pub type At = (vk::Semaphore, u64);
+
+#[allow(clippy::undocumented_unsafe_blocks, reason = "every call is one of plain Vulkan on objects that live")]
+impl Gpu {
+    pub fn open() -> Option<Gpu> {
+        Gpu::open_with(&[])
+    }
+
+    pub fn open_with(extensions: &[*const std::ffi::c_char]) -> Option<Gpu> {
+        let entry = unsafe { ash::Entry::load() }.ok()?;
+        let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
+        let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(extensions);
+        let instance = unsafe { entry.create_instance(&info, None) }.ok()?;
+        Gpu::of(entry, instance)
+    }
+
+    pub fn of(entry: ash::Entry, instance: ash::Instance) -> Option<Gpu> {
+        let all = unsafe { instance.enumerate_physical_devices() }.ok()?;
+        let version = |d: &vk::PhysicalDevice| unsafe { instance.get_physical_device_properties(*d) }.api_version;
+        let physical = all.into_iter().find(|d| version(d) >= vk::API_VERSION_1_3)?;
+        let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
+        let host = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+        let memory_type = memory.memory_types_as_slice().iter().position(|t| t.property_flags.contains(host))? as u32;
+        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
+        let mut use12 = vk::PhysicalDeviceVulkan12Features::default().timeline_semaphore(true);
+        let mut use13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true);
+        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
+        let info = info.push_next(&mut use12).push_next(&mut use13);
+        let device = unsafe { instance.create_device(physical, &info, None) }.ok()?;
+        let queue = unsafe { device.get_device_queue(0, 0) };
+        let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
+        let info = vk::CommandPoolCreateInfo::default().flags(flags);
+        let pool = unsafe { device.create_command_pool(&info, None) }.ok()?;
+        Some(Gpu { entry, instance, device, queue, pool, memory_type })
+    }
+
+    /// Destroys what is left.
+    pub fn close(&self) {
+        unsafe {
+            self.device.destroy_command_pool(self.pool, None);
+            self.device.destroy_device(None);
+            self.instance.destroy_instance(None);
+        }
+    }
+
+    pub fn event(&self) -> vk::Event {
+        unsafe { self.device.create_event(&vk::EventCreateInfo::default(), None) }.unwrap()
+    }
+
+    pub fn timeline(&self, value: u64) -> vk::Semaphore {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default();
+        kind = kind.semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(value);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        unsafe { self.device.create_semaphore(&info, None) }.unwrap()
+    }
+
+    pub fn binary(&self) -> vk::Semaphore {
+        unsafe { self.device.create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }.unwrap()
+    }
+
+    pub fn fence(&self) -> vk::Fence {
+        unsafe { self.device.create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap()
+    }
+
+    pub fn buffer(&self, size: u64) -> (vk::Buffer, vk::DeviceMemory) {
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST
+            | vk::BufferUsageFlags::STORAGE_BUFFER;
+        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        unsafe {
+            let buffer = self.device.create_buffer(&info, None).unwrap();
+            let need = self.device.get_buffer_memory_requirements(buffer);
+            let info = vk::MemoryAllocateInfo::default().allocation_size(need.size).memory_type_index(self.memory_type);
+            let memory = self.device.allocate_memory(&info, None).unwrap();
+            self.device.bind_buffer_memory(buffer, memory, 0).unwrap();
+            (buffer, memory)
+        }
+    }
+
+    pub fn allocate(&self) -> vk::CommandBuffer {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+        unsafe { self.device.allocate_command_buffers(&info) }.unwrap()[0]
+    }
+
+    pub fn begin(&self, command_buffer: vk::CommandBuffer) {
+        let flags = vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT;
+        let info = vk::CommandBufferBeginInfo::default().flags(flags);
+        unsafe { self.device.begin_command_buffer(command_buffer, &info) }.unwrap();
+    }
+
+    pub fn end(&self, command_buffer: vk::CommandBuffer) {
+        unsafe { self.device.end_command_buffer(command_buffer) }.unwrap();
+    }
+
+    /// A new command buffer with these commands.
+    pub fn record(&self, commands: impl FnOnce(vk::CommandBuffer)) -> vk::CommandBuffer {
+        let command_buffer = self.allocate();
+        self.begin(command_buffer);
+        commands(command_buffer);
+        self.end(command_buffer);
+        command_buffer
+    }
+
+    pub fn cmd_set(&self, command_buffer: vk::CommandBuffer, event: vk::Event) {
+        unsafe { self.device.cmd_set_event(command_buffer, event, ALL) };
+    }
+
+    pub fn cmd_reset(&self, command_buffer: vk::CommandBuffer, event: vk::Event) {
+        unsafe { self.device.cmd_reset_event(command_buffer, event, ALL) };
+    }
+
+    pub fn cmd_wait(&self, command_buffer: vk::CommandBuffer, events: &[vk::Event]) {
+        unsafe { self.device.cmd_wait_events(command_buffer, events, ALL, ALL, &[], &[], &[]) };
+    }
+
+    pub fn cmd_barrier(&self, command_buffer: vk::CommandBuffer) {
+        let flags = vk::DependencyFlags::empty();
+        unsafe { self.device.cmd_pipeline_barrier(command_buffer, ALL, ALL, flags, &[], &[], &[]) };
+    }
+
+    pub fn submit(&self, command_buffers: &[vk::CommandBuffer], waits: &[At], signals: &[At], fence: vk::Fence) {
+        let (wait_semaphores, wait_values): (Vec<_>, Vec<_>) = waits.iter().copied().unzip();
+        let (signal_semaphores, signal_values): (Vec<_>, Vec<_>) = signals.iter().copied().unzip();
+        let stages = vec![ALL; waits.len()];
+        let mut values = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&wait_values)
+            .signal_semaphore_values(&signal_values);
+        let info = vk::SubmitInfo::default()
+            .wait_semaphores(&wait_semaphores)
+            .wait_dst_stage_mask(&stages)
+            .signal_semaphores(&signal_semaphores)
+            .command_buffers(command_buffers)
+            .push_next(&mut values);
+        unsafe { self.device.queue_submit(self.queue, &[info], fence) }.unwrap();
+    }
+
+    pub fn idle(&self) {
+        unsafe { self.device.queue_wait_idle(self.queue) }.unwrap();
+    }
+
+    pub fn wait_fence(&self, fence: vk::Fence) {
+        unsafe { self.device.wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
+    }
+
+    pub fn wait_value(&self, (semaphore, value): At) {
+        let (semaphores, values) = ([semaphore], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        unsafe { self.device.wait_semaphores(&info, u64::MAX) }.unwrap();
+    }
+
+    pub fn host_reset(&self, event: vk::Event) {
+        unsafe { self.device.reset_event(event) }.unwrap();
+    }
+
+    pub fn host_set(&self, event: vk::Event) {
+        unsafe { self.device.set_event(event) }.unwrap();
+    }
+
+    pub fn destroy_event(&self, event: vk::Event) {
+        unsafe { self.device.destroy_event(event, None) };
+    }
+}
