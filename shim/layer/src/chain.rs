@@ -7,8 +7,10 @@ use ash::vk::{self, Handle};
 use ash_layer::{LayerFunction, get_device_chain_info, get_instance_chain_info};
 use rustc_hash::FxHashMap;
 
+use crate::commands::chained;
 use crate::device::Device;
 use crate::next::{self, Next};
+use crate::report::Messengers;
 use crate::settings::Settings;
 
 /// What the loader writes into the first word of a dispatchable object: the same for an instance and its physical devices,
@@ -24,16 +26,15 @@ pub struct Instance {
     get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
     /// Taken at once: later the loader answers with the function of its topmost layer.
     destroy_instance: Option<vk::PFN_vkDestroyInstance>,
+    create_messenger: Option<vk::PFN_vkCreateDebugUtilsMessengerEXT>,
+    destroy_messenger: Option<vk::PFN_vkDestroyDebugUtilsMessengerEXT>,
     pub settings: Settings,
-    /// Where messages go to the application's messengers; `None` if it did not enable `VK_EXT_debug_utils`.
-    pub submit_message: Option<vk::PFN_vkSubmitDebugUtilsMessageEXT>,
+    /// The application's messengers. The loader has a list of its own; what is submitted to that takes the loader's lock,
+    /// which is held while a device is destroyed.
+    pub messengers: Messengers,
 }
 
 impl Instance {
-    pub fn handle(&self) -> vk::Instance {
-        self.handle
-    }
-
     fn next(&self, name: &CStr) -> vk::PFN_vkVoidFunction {
         // SAFETY: the instance lives while it is registered.
         unsafe { (self.get_instance_proc_addr)(self.handle, name.as_ptr()) }
@@ -97,6 +98,15 @@ pub unsafe extern "system" fn get_instance_proc_addr(
     // SAFETY: the application's instance lives.
     let known = unsafe { instance_of(instance) }?;
     let below = known.next(text)?;
+    match text.to_bytes() {
+        b"vkCreateDebugUtilsMessengerEXT" => {
+            return pointer!(create_messenger, vk::PFN_vkCreateDebugUtilsMessengerEXT);
+        }
+        b"vkDestroyDebugUtilsMessengerEXT" => {
+            return pointer!(destroy_messenger, vk::PFN_vkDestroyDebugUtilsMessengerEXT);
+        }
+        _ => {}
+    }
     Some(next::hook(text).unwrap_or(below))
 }
 
@@ -144,17 +154,33 @@ unsafe extern "system" fn create_instance(
         unsafe { next(handle, name.as_ptr()) }
     };
     // SAFETY: the functions have those names.
-    let (destroy_instance, submit_message) = unsafe {
+    let (destroy_instance, create_messenger, destroy_messenger) = unsafe {
         (
             std::mem::transmute::<vk::PFN_vkVoidFunction, Option<vk::PFN_vkDestroyInstance>>(get(c"vkDestroyInstance")),
-            std::mem::transmute::<vk::PFN_vkVoidFunction, Option<vk::PFN_vkSubmitDebugUtilsMessageEXT>>(get(
-                c"vkSubmitDebugUtilsMessageEXT",
+            std::mem::transmute::<vk::PFN_vkVoidFunction, Option<vk::PFN_vkCreateDebugUtilsMessengerEXT>>(get(
+                c"vkCreateDebugUtilsMessengerEXT",
+            )),
+            std::mem::transmute::<vk::PFN_vkVoidFunction, Option<vk::PFN_vkDestroyDebugUtilsMessengerEXT>>(get(
+                c"vkDestroyDebugUtilsMessengerEXT",
             )),
         )
     };
     let (settings, faults) = std::panic::catch_unwind(Settings::read).unwrap_or_default();
-    let made = Instance { handle, get_instance_proc_addr: next, destroy_instance, settings, submit_message };
+    let made = Instance {
+        handle,
+        get_instance_proc_addr: next,
+        destroy_instance,
+        create_messenger,
+        destroy_messenger,
+        settings,
+        messengers: Messengers::default(),
+    };
+    // A messenger in the chain hears what happens while the instance is made.
+    // SAFETY: the chain is the application's.
+    let chained = unsafe { chained::<vk::DebugUtilsMessengerCreateInfoEXT<'_>>((*info).p_next) };
+    chained.iter().for_each(|info| made.messengers.add(vk::DebugUtilsMessengerEXT::null(), info));
     faults.iter().for_each(|fault| made.warn("settings", fault));
+    made.messengers.remove(vk::DebugUtilsMessengerEXT::null());
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::new(made));
     result
 }
@@ -169,6 +195,39 @@ unsafe extern "system" fn destroy_instance(instance: vk::Instance, allocator: *c
     if let Some(destroy) = known.and_then(|known| known.destroy_instance) {
         // SAFETY: the application's own arguments.
         unsafe { destroy(instance, allocator) };
+    }
+}
+
+unsafe extern "system" fn create_messenger(
+    instance: vk::Instance,
+    info: *const vk::DebugUtilsMessengerCreateInfoEXT<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    messenger: *mut vk::DebugUtilsMessengerEXT,
+) -> vk::Result {
+    const MISSING: vk::Result = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
+    // SAFETY: the application's instance lives.
+    let Some(known) = (unsafe { instance_of(instance) }) else { return MISSING };
+    let Some(create) = known.create_messenger else { return MISSING };
+    // SAFETY: the application's own arguments.
+    let result = unsafe { create(instance, info, allocator, messenger) };
+    if result == vk::Result::SUCCESS {
+        // SAFETY: the one was written just now, the other is the application's.
+        unsafe { known.messengers.add(*messenger, &*info) };
+    }
+    result
+}
+
+unsafe extern "system" fn destroy_messenger(
+    instance: vk::Instance,
+    messenger: vk::DebugUtilsMessengerEXT,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: the application's instance lives.
+    let Some(known) = (unsafe { instance_of(instance) }) else { return };
+    known.messengers.remove(messenger);
+    if let Some(destroy) = known.destroy_messenger {
+        // SAFETY: the application's own arguments.
+        unsafe { destroy(instance, messenger, allocator) };
     }
 }
 

@@ -48,6 +48,10 @@ macro_rules! next {
     };
 }
 
+mod work;
+
+pub use work::*;
+
 /// # Safety
 /// `first` points to `count` of them, or is null.
 unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
@@ -62,7 +66,7 @@ unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
 ///
 /// # Safety
 /// The chain is one of Vulkan structures, or null.
-unsafe fn chained<'a, T: TaggedStructure>(chain: *const c_void) -> Option<&'a T> {
+pub unsafe fn chained<'a, T: TaggedStructure>(chain: *const c_void) -> Option<&'a T> {
     let mut at = chain.cast::<vk::BaseInStructure<'a>>();
     // SAFETY: every structure in a chain begins with its type and the next one.
     while let Some(structure) = unsafe { at.as_ref() } {

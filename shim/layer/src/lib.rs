@@ -12,6 +12,7 @@ mod next;
 mod report;
 mod session;
 mod settings;
+mod texel;
 mod trace;
 mod watchdog;
 

@@ -86,5 +86,21 @@ functions! {
     cmd_pipeline_barrier: PFN_vkCmdPipelineBarrier = "vkCmdPipelineBarrier";
     cmd_pipeline_barrier2: PFN_vkCmdPipelineBarrier2 = "vkCmdPipelineBarrier2" | "vkCmdPipelineBarrier2KHR";
     cmd_execute_commands: PFN_vkCmdExecuteCommands = "vkCmdExecuteCommands";
+    create_buffer: PFN_vkCreateBuffer = "vkCreateBuffer";
+    destroy_buffer: PFN_vkDestroyBuffer = "vkDestroyBuffer";
+    create_image: PFN_vkCreateImage = "vkCreateImage";
+    destroy_image: PFN_vkDestroyImage = "vkDestroyImage";
+    cmd_copy_buffer: PFN_vkCmdCopyBuffer = "vkCmdCopyBuffer";
+    cmd_copy_buffer2: PFN_vkCmdCopyBuffer2 = "vkCmdCopyBuffer2" | "vkCmdCopyBuffer2KHR";
+    cmd_fill_buffer: PFN_vkCmdFillBuffer = "vkCmdFillBuffer";
+    cmd_update_buffer: PFN_vkCmdUpdateBuffer = "vkCmdUpdateBuffer";
+    cmd_copy_buffer_to_image: PFN_vkCmdCopyBufferToImage = "vkCmdCopyBufferToImage";
+    cmd_copy_buffer_to_image2: PFN_vkCmdCopyBufferToImage2 = "vkCmdCopyBufferToImage2" | "vkCmdCopyBufferToImage2KHR";
+    cmd_copy_image_to_buffer: PFN_vkCmdCopyImageToBuffer = "vkCmdCopyImageToBuffer";
+    cmd_copy_image_to_buffer2: PFN_vkCmdCopyImageToBuffer2 = "vkCmdCopyImageToBuffer2" | "vkCmdCopyImageToBuffer2KHR";
+    cmd_copy_query_pool_results: PFN_vkCmdCopyQueryPoolResults = "vkCmdCopyQueryPoolResults";
+    cmd_dispatch: PFN_vkCmdDispatch = "vkCmdDispatch";
+    cmd_dispatch_base: PFN_vkCmdDispatchBase = "vkCmdDispatchBase" | "vkCmdDispatchBaseKHR";
+    cmd_dispatch_indirect: PFN_vkCmdDispatchIndirect = "vkCmdDispatchIndirect";
     set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = "vkSetDebugUtilsObjectNameEXT";
 }

@@ -1,7 +1,8 @@
 //! How what is wrong is told.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::io::Write;
+use std::sync::{PoisonError, RwLock};
 
 use ash::vk;
 use fencepost::Rule;
@@ -54,19 +55,71 @@ impl Instance {
         if self.settings.stderr {
             say(&format!("{id}{device}: {text}"));
         }
-        if let Some(submit) = self.submit_message.filter(|_| self.settings.debug_utils) {
-            let (id, text) = (string(id), string(text));
-            let names: Vec<CString> = objects.iter().map(|object| string(&object.name)).collect();
-            let object = |(object, name): (&Named, &CString)| {
-                let info = vk::DebugUtilsObjectNameInfoEXT { object_type: kind(object.kind), ..Default::default() };
-                vk::DebugUtilsObjectNameInfoEXT { object_handle: object.handle, p_object_name: name.as_ptr(), ..info }
-            };
-            let objects: Vec<_> = objects.iter().zip(&names).map(object).collect();
-            let data = vk::DebugUtilsMessengerCallbackDataEXT::default().message_id_name(&id).message(&text);
-            let data = data.objects(&objects);
-            let types = vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION;
-            // SAFETY: the instance lives, and the message to the end of the call. The loader hands it to every messenger.
-            unsafe { submit(self.handle(), severity, types, &data) };
+        if self.settings.debug_utils {
+            self.messengers.say(severity, id, text, objects);
+        }
+    }
+}
+
+/// The messengers of an application.
+#[derive(Default)]
+pub struct Messengers(RwLock<Vec<Messenger>>);
+
+#[derive(Clone, Copy)]
+struct Messenger {
+    handle: vk::DebugUtilsMessengerEXT,
+    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    types: vk::DebugUtilsMessageTypeFlagsEXT,
+    callback: vk::PFN_vkDebugUtilsMessengerCallbackEXT,
+    user_data: *mut c_void,
+}
+
+// SAFETY: the user data is only handed to the callback, which Vulkan may call from any thread.
+unsafe impl Send for Messenger {}
+// SAFETY: as above.
+unsafe impl Sync for Messenger {}
+
+impl Messengers {
+    pub fn add(&self, handle: vk::DebugUtilsMessengerEXT, info: &vk::DebugUtilsMessengerCreateInfoEXT<'_>) {
+        let messenger = Messenger {
+            handle,
+            severity: info.message_severity,
+            types: info.message_type,
+            callback: info.pfn_user_callback,
+            user_data: info.p_user_data,
+        };
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(messenger);
+    }
+
+    pub fn remove(&self, handle: vk::DebugUtilsMessengerEXT) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).retain(|messenger| messenger.handle != handle);
+    }
+
+    fn say(&self, severity: vk::DebugUtilsMessageSeverityFlagsEXT, id: &str, text: &str, objects: &[Named]) {
+        let types = vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION;
+        let hears = |m: &&Messenger| m.severity.contains(severity) && m.types.contains(types);
+        // No lock is held while a callback runs.
+        let all: Vec<Messenger> =
+            self.0.read().unwrap_or_else(PoisonError::into_inner).iter().filter(hears).copied().collect();
+        if all.is_empty() {
+            return;
+        }
+        let (id, text) = (string(id), string(text));
+        let names: Vec<CString> = objects.iter().map(|object| string(&object.name)).collect();
+        let object = |(object, name): (&Named, &CString)| vk::DebugUtilsObjectNameInfoEXT {
+            object_type: kind(object.kind),
+            object_handle: object.handle,
+            p_object_name: name.as_ptr(),
+            ..Default::default()
+        };
+        let objects: Vec<_> = objects.iter().zip(&names).map(object).collect();
+        let data = vk::DebugUtilsMessengerCallbackDataEXT::default().message_id_name(&id).message(&text);
+        let data = data.objects(&objects);
+        for Messenger { callback, user_data, .. } in all {
+            if let Some(callback) = callback {
+                // SAFETY: the application's callback, with a message that lives to its end.
+                unsafe { callback(severity, types, &data, user_data) };
+            }
         }
     }
 }

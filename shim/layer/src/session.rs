@@ -28,6 +28,7 @@ pub struct Session {
     /// Command buffers go with their pool.
     pools: FxHashMap<u64, Vec<u64>>,
     timelines: FxHashSet<u64>,
+    images: FxHashMap<vk::Image, vk::Format>,
     /// Objects that are gone when the call was judged.
     going: Vec<(Kind, u64)>,
     out: Vec<Verdict>,
@@ -106,6 +107,19 @@ impl Session {
     /// The value of a binary semaphore is 0, whatever the application wrote.
     pub fn value(&self, semaphore: u64, value: u64) -> u64 {
         if self.timelines.contains(&semaphore) { value } else { 0 }
+    }
+
+    pub fn image_made(&mut self, image: vk::Image, format: vk::Format) {
+        self.images.insert(image, format);
+    }
+
+    pub fn image_gone(&mut self, image: vk::Image) {
+        self.images.remove(&image);
+    }
+
+    /// The format of an image that was created in view.
+    pub fn format(&self, image: vk::Image) -> vk::Format {
+        self.images.get(&image).copied().unwrap_or_default()
     }
 
     pub fn name(&mut self, kind: Kind, handle: u64, name: Option<String>) {

@@ -2,36 +2,45 @@
 
 #![allow(dead_code)]
 
+use std::ffi::c_void;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use fencepost_proofs::trace::Reader;
 
-/// Says which test of this executable a child is to run.
+/// Says which program a child is to run.
 const CHILD: &str = "FENCEPOST_TEST_PROGRAM";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How a child says that there is no driver for it.
 const NO_DRIVER: i32 = 77;
 
-/// How a program ended, and what the layer said.
+/// A program: its name, and what it does.
+pub type Program = (&'static str, fn(&Gpu));
+
+/// How a program ended, and what was said.
 pub struct Told {
+    pub program: String,
     /// The broken rules, in order.
     pub rules: Vec<String>,
+    pub stdout: String,
     pub stderr: String,
-    /// `None` if it was killed after it said what it was to say, or after a while.
+    /// `None` if it did not end by itself.
     pub code: Option<i32>,
     pub signal: Option<i32>,
+    pub trace: PathBuf,
 }
 
 /// How a program is to be run.
 #[derive(Default)]
 pub struct Run {
     environment: Vec<(String, String)>,
-    khronos: bool,
     directory: Option<PathBuf>,
-    /// It hangs: it is killed when it has said this.
     hangs_after: Option<String>,
 }
 
@@ -41,47 +50,58 @@ impl Run {
         self
     }
 
+    /// It hangs: it is killed when it has said this.
     pub fn hangs_after(mut self, words: &str) -> Run {
         self.hangs_after = Some(words.into());
         self
     }
 
+    /// It starts in this directory.
     pub fn directory(mut self, directory: &Path) -> Run {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Runs the program of the test of this name: in the child, that is here, and it does not return.
-    pub fn program(self, test: &str, program: impl FnOnce(&Gpu)) -> Option<Told> {
-        if let Ok(name) = std::env::var(CHILD) {
-            assert_eq!(name, test, "the child runs the test that started it");
-            match Gpu::open() {
-                Some(gpu) => program(&gpu),
-                None => std::process::exit(NO_DRIVER),
-            }
-            std::process::exit(0);
-        }
-        let manifest = manifest(test);
+    /// Runs a program under the layer.
+    pub fn under_the_layer(self, program: &str) -> Option<Told> {
+        let (manifest, trace) = (manifest(), directory(program).join("trace.ndjson"));
+        let _ = std::fs::remove_file(&trace);
+        let told = self.run(program, |command| {
+            under_the_layer(command, &manifest);
+            command.env("FENCEPOST_TRACE", &trace);
+        });
+        told.map(|told| Told { trace, ..told })
+    }
+
+    /// Runs a program in a process that `with` has changed; `None` if there is no driver for it.
+    pub fn run(self, program: &str, with: impl FnOnce(&mut Command)) -> Option<Told> {
         let mut command = Command::new(std::env::current_exe().expect("this executable has a path"));
-        command.args([test, "--exact", "--nocapture"]).env(CHILD, test);
-        under_the_layer(&mut command, &manifest);
-        command.envs(self.environment).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(["child", "--exact", "--nocapture", "--ignored"]).env(CHILD, program);
+        with(&mut command);
+        command.envs(self.environment).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        let told = watch(command.spawn().expect("this executable starts"), self.hangs_after.as_deref());
+        let child = command.spawn().expect("this executable starts");
+        let told = watch(program, child, self.hangs_after.as_deref());
         if told.code == Some(NO_DRIVER) {
             assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {}", told.stderr);
-            let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {test}: no device of Vulkan 1.3");
+            let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {program}: no device of Vulkan 1.3");
             return None;
         }
         Some(told)
     }
 }
 
-/// A program that ends by itself and is run with nothing set.
-pub fn program(test: &str, program: impl FnOnce(&Gpu)) -> Option<Told> {
-    Run::default().program(test, program)
+/// What a child does: the program that it was started for.
+pub fn child(programs: &[Program]) {
+    let name = std::env::var(CHILD).expect("another test starts this one");
+    let (_, program) = programs.iter().find(|(known, _)| *known == name).expect("the program is in the list");
+    match Gpu::open() {
+        Some(gpu) => program(&gpu),
+        None => std::process::exit(NO_DRIVER),
+    }
+    std::process::exit(0);
 }
 
 /// Has a command load the layer, and only this one.
@@ -93,31 +113,38 @@ pub fn under_the_layer(command: &mut Command, manifest: &Path) {
     command.env("VK_LAYER_PATH", manifest).env("VK_INSTANCE_LAYERS", "VK_LAYER_FENCEPOST_lifecycle");
 }
 
-/// A directory of this test's own.
-pub fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+/// A directory of a program's own.
+pub fn directory(program: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.replace(|c: char| !c.is_alphanumeric(), "_"));
     std::fs::create_dir_all(&directory).expect("the target directory can be written to");
     directory
 }
 
 /// A directory with the manifest that is shipped, with the path of the library as it was built.
-pub fn manifest(test: &str) -> PathBuf {
-    let directory = directory(test).join("layer");
-    std::fs::create_dir_all(&directory).expect("the target directory can be written to");
+pub fn manifest() -> PathBuf {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
+    let directory = directory("layer");
     let executable = std::env::current_exe().expect("this executable has a path");
     let library = executable.with_file_name("libfencepost_layer.so");
     assert!(library.exists(), "cargo builds {} before the tests", library.display());
     let shipped = include_str!("../../VkLayer_fencepost.json");
     let here = shipped.replace("./libfencepost_layer.so", &library.display().to_string());
     assert_ne!(shipped, here);
-    std::fs::write(directory.join("VkLayer_fencepost.json"), here).expect("the target directory can be written to");
+    let path = directory.join(format!("VkLayer_fencepost.{}.json", std::process::id()));
+    if !path.exists() {
+        for old in std::fs::read_dir(&directory).expect("the directory was made").flatten() {
+            let _ = std::fs::remove_file(old.path());
+        }
+        std::fs::write(path, here).expect("the target directory can be written to");
+    }
     directory
 }
 
-fn watch(mut child: Child, hangs_after: Option<&str>) -> Told {
-    let mut pipe = child.stderr.take().expect("stderr is piped");
-    let (send, heard) = std::sync::mpsc::channel();
-    let reader = std::thread::spawn(move || {
+/// Reads a pipe to its end.
+fn read(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (send, heard) = channel();
+    std::thread::spawn(move || {
         let mut part = [0; 4096];
         while let Ok(count) = pipe.read(&mut part) {
             if count == 0 || send.send(part[..count].to_vec()).is_err() {
@@ -125,6 +152,12 @@ fn watch(mut child: Child, hangs_after: Option<&str>) -> Told {
             }
         }
     });
+    heard
+}
+
+fn watch(program: &str, mut child: Child, hangs_after: Option<&str>) -> Told {
+    let stdout = read(child.stdout.take().expect("stdout is piped"));
+    let heard = read(child.stderr.take().expect("stderr is piped"));
     let (start, mut stderr, mut killed) = (Instant::now(), Vec::new(), false);
     let status = loop {
         stderr.extend(heard.try_iter().flatten());
@@ -138,27 +171,62 @@ fn watch(mut child: Child, hangs_after: Option<&str>) -> Told {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    reader.join().expect("reading does not panic");
-    stderr.extend(heard.try_iter().flatten());
-    let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    let rules = stderr.lines().filter_map(|line| line.strip_prefix("fencepost: "));
-    let rules = rules.filter_map(|line| Some(line.split_once(": ")?.0.to_owned())).filter(|rule| rule != "watchdog");
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    Told { rules: rules.collect(), code: status.code().filter(|_| !killed), signal: signal.filter(|_| !killed), stderr }
+    stderr.extend(heard.iter().flatten());
+    let stdout: Vec<u8> = stdout.iter().flatten().collect();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status).filter(|_| !killed);
+    let code = status.code().filter(|_| !killed);
+    let rules = reports(&stderr).map(|(rule, _)| rule.to_owned()).collect();
+    Told { program: program.into(), rules, stdout, stderr, code, signal, trace: PathBuf::new() }
+}
+
+/// Rules and sentences.
+fn reports(stderr: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = stderr.lines().filter_map(|line| line.strip_prefix("fencepost: ")?.split_once(": "));
+    lines.filter(|(id, _)| !["watchdog", "settings", "trace"].contains(id))
 }
 
 impl Told {
-    /// The program ended well and exactly these rules were reported.
+    /// The program ended by itself, and exactly these rules were reported, live and by the trace checker.
     pub fn reports(&self, rules: &[&str]) {
-        assert_eq!(self.rules, rules, "{}", self.stderr);
-        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self.says_of_rules(rules);
+        assert_eq!(self.code, Some(0), "{}: {}", self.program, self.stderr);
     }
 
-    /// A report says all of these.
+    /// Exactly these rules were reported, live and by the trace checker.
+    pub fn says_of_rules(&self, rules: &[&str]) {
+        assert_eq!(self.rules, rules, "{}: {}", self.program, self.stderr);
+        let mut reader = Reader::new();
+        let mut verdicts = Vec::new();
+        for line in std::fs::read_to_string(&self.trace).expect("the layer wrote a trace").lines() {
+            if let Err(bad) = reader.line(line.as_bytes(), &mut verdicts) {
+                panic!("{}: {bad}: {line}", self.program);
+            }
+        }
+        assert_eq!((reader.calls_skipped, reader.fields_skipped), (0, 0), "{}", self.program);
+        let read: Vec<(&str, String)> =
+            verdicts.iter().map(|v| (v.rule.name(), v.sentence(&|object| reader.name(object)))).collect();
+        let live: Vec<(&str, String)> = reports(&self.stderr).map(|(rule, text)| (rule, unnamed(text))).collect();
+        assert_eq!(live, read, "{}", self.program);
+    }
+
+    /// A line says all of these.
     pub fn says(&self, words: &[&str]) {
         let line = self.stderr.lines().find(|line| words.iter().all(|word| line.contains(word)));
-        assert!(line.is_some(), "no line says {words:?}:\n{}", self.stderr);
+        assert!(line.is_some(), "{}: no line says {words:?}:\n{}", self.program, self.stderr);
     }
+}
+
+/// A sentence without the names that the application gave.
+fn unnamed(text: &str) -> String {
+    text.split(" \"")
+        .enumerate()
+        .map(|(at, part)| match part.split_once('"') {
+            Some((_, rest)) if at > 0 => rest,
+            _ => part,
+        })
+        .collect()
 }
 
 /// A device of Vulkan 1.3 with one queue, and what programs need of it. Calls are unchecked: programs are faulty on purpose.
@@ -168,6 +236,8 @@ pub struct Gpu {
     pub device: ash::Device,
     pub queue: vk::Queue,
     pub pool: vk::CommandPool,
+    /// Held by whoever submits, where there are threads.
+    pub lock: Mutex<()>,
     memory_type: u32,
 }
 
@@ -203,19 +273,19 @@ impl Gpu {
         let mut use13 = vk::PhysicalDeviceVulkan13Features::default().synchronization2(true);
         let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
         let info = info.push_next(&mut use12).push_next(&mut use13);
-        let device = unsafe { instance.create_device(physical, &info, None) }.ok()?;
+        let device = unsafe { instance.create_device(physical, &info, Some(&refusing())) }.ok()?;
         let queue = unsafe { device.get_device_queue(0, 0) };
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
         let info = vk::CommandPoolCreateInfo::default().flags(flags);
         let pool = unsafe { device.create_command_pool(&info, None) }.ok()?;
-        Some(Gpu { entry, instance, device, queue, pool, memory_type })
+        Some(Gpu { entry, instance, device, queue, pool, lock: Mutex::new(()), memory_type })
     }
 
     /// Destroys what is left.
     pub fn close(&self) {
         unsafe {
             self.device.destroy_command_pool(self.pool, None);
-            self.device.destroy_device(None);
+            self.device.destroy_device(Some(&refusing()));
             self.instance.destroy_instance(None);
         }
     }
@@ -255,13 +325,22 @@ impl Gpu {
     }
 
     pub fn allocate(&self) -> vk::CommandBuffer {
-        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+        self.allocate_level(vk::CommandBufferLevel::PRIMARY)
+    }
+
+    pub fn allocate_level(&self, level: vk::CommandBufferLevel) -> vk::CommandBuffer {
+        let info =
+            vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1).level(level);
         unsafe { self.device.allocate_command_buffers(&info) }.unwrap()[0]
     }
 
     pub fn begin(&self, command_buffer: vk::CommandBuffer) {
-        let flags = vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT;
-        let info = vk::CommandBufferBeginInfo::default().flags(flags);
+        self.begin_with(command_buffer, vk::CommandBufferUsageFlags::empty());
+    }
+
+    pub fn begin_with(&self, command_buffer: vk::CommandBuffer, flags: vk::CommandBufferUsageFlags) {
+        let inheritance = vk::CommandBufferInheritanceInfo::default();
+        let info = vk::CommandBufferBeginInfo::default().flags(flags).inheritance_info(&inheritance);
         unsafe { self.device.begin_command_buffer(command_buffer, &info) }.unwrap();
     }
 
@@ -311,6 +390,25 @@ impl Gpu {
         unsafe { self.device.queue_submit(self.queue, &[info], fence) }.unwrap();
     }
 
+    /// A submission that the driver has no memory for.
+    pub fn submit_refused(&self, command_buffers: &[vk::CommandBuffer]) {
+        let info = vk::SubmitInfo::default().command_buffers(command_buffers);
+        refuse(true);
+        let result = unsafe { self.device.queue_submit(self.queue, &[info], vk::Fence::null()) };
+        refuse(false);
+        assert_eq!(result, Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
+    }
+
+    pub fn submit_all(&self, command_buffers: &[vk::CommandBuffer]) {
+        self.submit(command_buffers, &[], &[], vk::Fence::null());
+    }
+
+    pub fn submit_fence(&self, command_buffers: &[vk::CommandBuffer]) -> vk::Fence {
+        let fence = self.fence();
+        self.submit(command_buffers, &[], &[], fence);
+        fence
+    }
+
     pub fn idle(&self) {
         unsafe { self.device.queue_wait_idle(self.queue) }.unwrap();
     }
@@ -325,6 +423,11 @@ impl Gpu {
         unsafe { self.device.wait_semaphores(&info, u64::MAX) }.unwrap();
     }
 
+    pub fn host_signal(&self, (semaphore, value): At) {
+        let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(value);
+        unsafe { self.device.signal_semaphore(&info) }.unwrap();
+    }
+
     pub fn host_reset(&self, event: vk::Event) {
         unsafe { self.device.reset_event(event) }.unwrap();
     }
@@ -336,4 +439,63 @@ impl Gpu {
     pub fn destroy_event(&self, event: vk::Event) {
         unsafe { self.device.destroy_event(event, None) };
     }
+}
+
+// An allocator that can be told to refuse: drivers take what a submission needs from their device's.
+
+static REFUSE: AtomicBool = AtomicBool::new(false);
+
+/// Whether allocations of the device are refused from now on.
+pub fn refuse(refuse: bool) {
+    REFUSE.store(refuse, Ordering::Relaxed);
+}
+
+fn refusing() -> vk::AllocationCallbacks<'static> {
+    vk::AllocationCallbacks {
+        pfn_allocation: Some(allocate),
+        pfn_reallocation: Some(reallocate),
+        pfn_free: Some(free),
+        ..Default::default()
+    }
+}
+
+unsafe extern "C" {
+    fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
+    fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
+    #[link_name = "free"]
+    fn c_free(memory: *mut c_void);
+}
+
+unsafe extern "system" fn allocate(
+    _: *mut c_void,
+    size: usize,
+    alignment: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    if REFUSE.load(Ordering::Relaxed) {
+        return std::ptr::null_mut();
+    }
+    let alignment = alignment.max(16);
+    // SAFETY: the alignment is a power of two, and the size a multiple of it.
+    unsafe { aligned_alloc(alignment, size.next_multiple_of(alignment)) }
+}
+
+unsafe extern "system" fn reallocate(
+    _: *mut c_void,
+    original: *mut c_void,
+    size: usize,
+    _: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    if REFUSE.load(Ordering::Relaxed) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: it came from here, or is null.
+    unsafe { realloc(original, size) }
+}
+
+/// Some memory of lavapipe's is returned to the C library past this function.
+unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
+    // SAFETY: it came from here, or is null.
+    unsafe { c_free(memory) };
 }
