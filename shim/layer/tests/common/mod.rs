@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,9 @@ impl Run {
 
     /// Runs a program under the layer.
     pub fn under_the_layer(self, program: &str) -> Option<Told> {
-        let (manifest, trace) = (manifest(), directory(program).join("trace.ndjson"));
+        static RUNS: AtomicUsize = AtomicUsize::new(0);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        let (manifest, trace) = (manifest(), directory(program).join(format!("trace.{run}.ndjson")));
         let _ = std::fs::remove_file(&trace);
         let told = self.run(program, |command| {
             under_the_layer(command, &manifest);
