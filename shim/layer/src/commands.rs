@@ -48,8 +48,10 @@ macro_rules! next {
     };
 }
 
+mod bind;
 mod work;
 
+pub use bind::*;
 pub use work::*;
 
 /// # Safety
@@ -472,8 +474,10 @@ pub unsafe extern "system" fn begin_command_buffer(
     device.judge(|s| {
         // SAFETY: the application's structure.
         let flags = unsafe { (*info).flags };
+        let command_buffer = command_buffer(s, handle);
+        s.bindings.begun(command_buffer);
         let call = Call::BeginCommandBuffer {
-            command_buffer: command_buffer(s, handle),
+            command_buffer,
             one_time: flags.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT),
             simultaneous: flags.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE),
         };

@@ -5,6 +5,7 @@
 //! learns or makes something (a wait's return, a status, a creation) after. So calls of several threads are judged in an
 //! order in which they can have taken effect. No lock is held while the driver is called.
 
+mod bindings;
 mod chain;
 mod commands;
 mod device;
@@ -12,6 +13,7 @@ mod next;
 mod report;
 mod session;
 mod settings;
+mod shader;
 mod texel;
 mod trace;
 mod watchdog;

@@ -99,6 +99,28 @@ functions! {
     cmd_copy_image_to_buffer: PFN_vkCmdCopyImageToBuffer = "vkCmdCopyImageToBuffer";
     cmd_copy_image_to_buffer2: PFN_vkCmdCopyImageToBuffer2 = "vkCmdCopyImageToBuffer2" | "vkCmdCopyImageToBuffer2KHR";
     cmd_copy_query_pool_results: PFN_vkCmdCopyQueryPoolResults = "vkCmdCopyQueryPoolResults";
+    create_shader_module: PFN_vkCreateShaderModule = "vkCreateShaderModule";
+    destroy_shader_module: PFN_vkDestroyShaderModule = "vkDestroyShaderModule";
+    create_compute_pipelines: PFN_vkCreateComputePipelines = "vkCreateComputePipelines";
+    destroy_pipeline: PFN_vkDestroyPipeline = "vkDestroyPipeline";
+    create_descriptor_set_layout: PFN_vkCreateDescriptorSetLayout = "vkCreateDescriptorSetLayout";
+    destroy_descriptor_set_layout: PFN_vkDestroyDescriptorSetLayout = "vkDestroyDescriptorSetLayout";
+    allocate_descriptor_sets: PFN_vkAllocateDescriptorSets = "vkAllocateDescriptorSets";
+    free_descriptor_sets: PFN_vkFreeDescriptorSets = "vkFreeDescriptorSets";
+    reset_descriptor_pool: PFN_vkResetDescriptorPool = "vkResetDescriptorPool";
+    destroy_descriptor_pool: PFN_vkDestroyDescriptorPool = "vkDestroyDescriptorPool";
+    update_descriptor_sets: PFN_vkUpdateDescriptorSets = "vkUpdateDescriptorSets";
+    create_descriptor_update_template: PFN_vkCreateDescriptorUpdateTemplate =
+        "vkCreateDescriptorUpdateTemplate" | "vkCreateDescriptorUpdateTemplateKHR";
+    destroy_descriptor_update_template: PFN_vkDestroyDescriptorUpdateTemplate =
+        "vkDestroyDescriptorUpdateTemplate" | "vkDestroyDescriptorUpdateTemplateKHR";
+    update_descriptor_set_with_template: PFN_vkUpdateDescriptorSetWithTemplate =
+        "vkUpdateDescriptorSetWithTemplate" | "vkUpdateDescriptorSetWithTemplateKHR";
+    cmd_push_descriptor_set: PFN_vkCmdPushDescriptorSetKHR = "vkCmdPushDescriptorSetKHR" | "vkCmdPushDescriptorSet";
+    cmd_push_descriptor_set_with_template: PFN_vkCmdPushDescriptorSetWithTemplateKHR =
+        "vkCmdPushDescriptorSetWithTemplateKHR" | "vkCmdPushDescriptorSetWithTemplate";
+    cmd_bind_pipeline: PFN_vkCmdBindPipeline = "vkCmdBindPipeline";
+    cmd_bind_descriptor_sets: PFN_vkCmdBindDescriptorSets = "vkCmdBindDescriptorSets";
     cmd_dispatch: PFN_vkCmdDispatch = "vkCmdDispatch";
     cmd_dispatch_base: PFN_vkCmdDispatchBase = "vkCmdDispatchBase" | "vkCmdDispatchBaseKHR";
     cmd_dispatch_indirect: PFN_vkCmdDispatchIndirect = "vkCmdDispatchIndirect";

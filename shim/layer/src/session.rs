@@ -8,6 +8,7 @@ use ash::vk;
 use fencepost::judge::{Call, Handle, Judge, Kind, Object, Site, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::bindings::Bindings;
 use crate::report::{Named, Report};
 use crate::trace::{self, Trace};
 
@@ -29,6 +30,7 @@ pub struct Session {
     pools: FxHashMap<u64, Vec<u64>>,
     timelines: FxHashSet<u64>,
     images: FxHashMap<vk::Image, vk::Format>,
+    pub bindings: Bindings,
     /// Objects that are gone when the call was judged.
     going: Vec<(Kind, u64)>,
     out: Vec<Verdict>,
@@ -183,6 +185,9 @@ impl Session {
         let reports = verdicts.iter().map(|verdict| self.report(verdict)).collect();
         for gone in std::mem::take(&mut self.going) {
             if let Some(number) = self.numbers.remove(&gone) {
+                if gone.0 == Kind::CommandBuffer {
+                    self.bindings.begun(number);
+                }
                 self.objects.remove(&(gone.0, number));
             }
         }

@@ -65,10 +65,13 @@ impl Settings {
             "break_on" => {
                 let rules: Vec<Rule> = Rule::ALL.into_iter().chain([Rule::DataRace]).collect();
                 self.break_on = list()
+                    .flat_map(
+                        |word| if word == "all" { rules.iter().map(|rule| rule.name()).collect() } else { vec![word] },
+                    )
                     .map(|word| {
                         let known = rules.iter().find(|rule| rule.name() == word).copied();
                         let names = || rules.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ");
-                        known.ok_or_else(|| format!("{word:?} is not one of {}", names()))
+                        known.ok_or_else(|| format!("{word:?} is not one of all, {}", names()))
                     })
                     .collect::<Result<_, _>>()?;
             }
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(
             heads,
             [
-                "s.txt:5: fencepost_lifecycle.break_on: \"race\" is not one of reuse_while_waited",
+                "s.txt:5: fencepost_lifecycle.break_on: \"race\" is not one of all",
                 "s.txt:6: fencepost_lifecycle.watchdog: \"0\" is no number of seconds above 0",
                 "s.txt:8: fencepost_lifecycle.log: there is no such setting; there are report",
             ]

@@ -260,9 +260,23 @@ pub unsafe extern "system" fn cmd_copy_query_pool_results(
 
 // Dispatches -------------------------------------------------------------------------------------
 
+/// A dispatch, with what it reads for certain, and what is bound.
+fn dispatched(
+    s: &mut Session,
+    call: &'static str,
+    handle: vk::CommandBuffer,
+    stages: Stages,
+    parameters: Option<Access>,
+) {
+    let command_buffer = command_buffer(s, handle);
+    let mut accesses = s.bindings.dispatched(command_buffer);
+    accesses.splice(0..0, parameters);
+    s.call(call, &Call::CmdWork { command_buffer, stages, accesses: &accesses });
+}
+
 pub unsafe extern "system" fn cmd_dispatch(handle: vk::CommandBuffer, x: u32, y: u32, z: u32) {
     let device = device!(handle);
-    device.judge(|s| work(s, "vkCmdDispatch", handle, COMPUTE, &[]));
+    device.judge(|s| dispatched(s, "vkCmdDispatch", handle, COMPUTE, None));
     next!(device.cmd_dispatch(handle, x, y, z))
 }
 
@@ -277,7 +291,7 @@ pub unsafe extern "system" fn cmd_dispatch_base(
     z: u32,
 ) {
     let device = device!(handle);
-    device.judge(|s| work(s, "vkCmdDispatchBase", handle, COMPUTE, &[]));
+    device.judge(|s| dispatched(s, "vkCmdDispatchBase", handle, COMPUTE, None));
     next!(device.cmd_dispatch_base(handle, base_x, base_y, base_z, x, y, z))
 }
 
@@ -287,7 +301,7 @@ pub unsafe extern "system" fn cmd_dispatch_indirect(handle: vk::CommandBuffer, b
     let device = device!(handle);
     device.judge(|s| {
         let access = certain(s.number(Kind::Buffer, buffer.as_raw()), offset, SIZE, false);
-        work(s, "vkCmdDispatchIndirect", handle, INDIRECT, &[access]);
+        dispatched(s, "vkCmdDispatchIndirect", handle, INDIRECT | COMPUTE, Some(access));
     });
     next!(device.cmd_dispatch_indirect(handle, buffer, offset))
 }

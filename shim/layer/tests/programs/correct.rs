@@ -122,4 +122,83 @@ pub const CORRECT: &[Program] = &[
         });
         gpu.close();
     }),
+    (DISPATCH, |gpu| {
+        let device = &gpu.device;
+        let ((a, _), (b, _), (unused, _)) = (gpu.buffer(256), gpu.buffer(1024), gpu.buffer(64));
+        let words = shader(
+            "@group(0) @binding(0) var<storage, read> a: array<u32>;
+             @group(0) @binding(2) var<storage, read_write> b: array<u32>;
+             @compute @workgroup_size(1) fn main() { b[0] = a[1]; }",
+        );
+        // SAFETY: plain Vulkan on objects that live; what is left goes with the process.
+        unsafe {
+            let module = vk::ShaderModuleCreateInfo::default().code(&words);
+            let module = device.create_shader_module(&module, None).unwrap();
+            let kinds = [
+                vk::DescriptorType::STORAGE_BUFFER,
+                vk::DescriptorType::STORAGE_BUFFER,
+                vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
+            ];
+            let binding = |(at, kind): (usize, &vk::DescriptorType)| {
+                let binding = vk::DescriptorSetLayoutBinding::default().binding(at as u32).descriptor_type(*kind);
+                binding.descriptor_count(1).stage_flags(vk::ShaderStageFlags::COMPUTE)
+            };
+            let bindings: Vec<_> = kinds.iter().enumerate().map(binding).collect();
+            let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+            let layouts = [device.create_descriptor_set_layout(&info, None).unwrap(); 2];
+            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts[..1]);
+            let layout = device.create_pipeline_layout(&info, None).unwrap();
+            let stage = vk::PipelineShaderStageCreateInfo::default().module(module).name(c"main");
+            let stage = stage.stage(vk::ShaderStageFlags::COMPUTE);
+            let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+            let pipeline = device.create_compute_pipelines(vk::PipelineCache::null(), &info, None).unwrap()[0];
+            device.destroy_shader_module(module, None);
+
+            let size = |kind| vk::DescriptorPoolSize::default().ty(kind).descriptor_count(8);
+            let sizes = [size(kinds[0]), size(kinds[2])];
+            let info = vk::DescriptorPoolCreateInfo::default().max_sets(2).pool_sizes(&sizes);
+            let pool = device.create_descriptor_pool(&info, None).unwrap();
+            let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+            let sets = device.allocate_descriptor_sets(&info).unwrap();
+            // The first set by a write that runs on into the next binding, the third by a template; then a copy of it all.
+            let range = |buffer, offset, range| vk::DescriptorBufferInfo { buffer, offset, range };
+            let first = [range(a, 16, 64), range(unused, 0, 64)];
+            let write = vk::WriteDescriptorSet::default().dst_set(sets[0]).dst_binding(0).descriptor_type(kinds[0]);
+            device.update_descriptor_sets(&[write.buffer_info(&first)], &[]);
+            let entries = [vk::DescriptorUpdateTemplateEntry::default()
+                .dst_binding(2)
+                .descriptor_count(1)
+                .descriptor_type(kinds[2])
+                .offset(8)];
+            let info = vk::DescriptorUpdateTemplateCreateInfo::default()
+                .descriptor_update_entries(&entries)
+                .descriptor_set_layout(layouts[0]);
+            let template = device.create_descriptor_update_template(&info, None).unwrap();
+            let data = (0_u64, range(b, 256, 128));
+            device.update_descriptor_set_with_template(sets[0], template, (&raw const data).cast());
+            let copy = |binding, count| {
+                let copy = vk::CopyDescriptorSet::default().src_set(sets[0]).dst_set(sets[1]);
+                copy.src_binding(binding).dst_binding(binding).descriptor_count(count)
+            };
+            device.update_descriptor_sets(&[], &[copy(0, 2), copy(2, 1)]);
+
+            let compute = vk::PipelineBindPoint::COMPUTE;
+            gpu.submit_all(&[gpu.record(|c| {
+                device.cmd_bind_pipeline(c, compute, pipeline);
+                device.cmd_bind_descriptor_sets(c, compute, layout, 0, &sets[1..], &[512]);
+                device.cmd_dispatch(c, 1, 1, 1);
+            })]);
+        }
+        gpu.idle();
+    }),
 ];
+
+/// The program that dispatches.
+pub const DISPATCH: &str = "a dispatch with storage buffers bound to it";
+
+fn shader(source: &str) -> Vec<u32> {
+    let module = naga::front::wgsl::parse_str(source).unwrap();
+    let mut validator = naga::valid::Validator::new(Default::default(), Default::default());
+    let info = validator.validate(&module).unwrap();
+    naga::back::spv::write_vec(&module, &info, &Default::default(), None).unwrap()
+}
