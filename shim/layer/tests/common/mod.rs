@@ -42,6 +42,7 @@ pub struct Run {
     environment: Vec<(String, String)>,
     directory: Option<PathBuf>,
     hangs_after: Option<String>,
+    patience: Option<Duration>,
 }
 
 impl Run {
@@ -53,6 +54,12 @@ impl Run {
     /// It hangs: it is killed when it has said this.
     pub fn hangs_after(mut self, words: &str) -> Run {
         self.hangs_after = Some(words.into());
+        self
+    }
+
+    /// It is killed when it has run for as long.
+    pub fn patience(mut self, patience: Duration) -> Run {
+        self.patience = Some(patience);
         self
     }
 
@@ -85,7 +92,7 @@ impl Run {
             command.current_dir(directory);
         }
         let child = command.spawn().expect("this executable starts");
-        let told = watch(program, child, self.hangs_after.as_deref());
+        let told = watch(program, child, self.hangs_after.as_deref(), self.patience.unwrap_or(PATIENCE));
         if told.code == Some(NO_DRIVER) {
             assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {}", told.stderr);
             let _ = writeln!(std::io::stderr().lock(), "SKIPPED on Vulkan: {program}: no device of Vulkan 1.3");
@@ -157,7 +164,7 @@ fn read(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     heard
 }
 
-fn watch(program: &str, mut child: Child, hangs_after: Option<&str>) -> Told {
+fn watch(program: &str, mut child: Child, hangs_after: Option<&str>, patience: Duration) -> Told {
     let stdout = read(child.stdout.take().expect("stdout is piped"));
     let heard = read(child.stderr.take().expect("stderr is piped"));
     let (start, mut stderr, mut killed) = (Instant::now(), Vec::new(), false);
@@ -167,7 +174,7 @@ fn watch(program: &str, mut child: Child, hangs_after: Option<&str>) -> Told {
             break status;
         }
         let said = |words: &str| String::from_utf8_lossy(&stderr).contains(words);
-        if hangs_after.is_some_and(said) || start.elapsed() > PATIENCE {
+        if hangs_after.is_some_and(said) || start.elapsed() > patience {
             killed = true;
             child.kill().expect("the child is ours");
         }

@@ -37,8 +37,18 @@ fn fill(gpu: &Gpu, command_buffer: vk::CommandBuffer) {
 }
 
 fn wait_in_stage(gpu: &Gpu, command_buffer: vk::CommandBuffer, event: vk::Event, stage: vk::PipelineStageFlags) {
+    wait_between(gpu, command_buffer, event, ALL, stage);
+}
+
+fn wait_between(
+    gpu: &Gpu,
+    command_buffer: vk::CommandBuffer,
+    event: vk::Event,
+    src: vk::PipelineStageFlags,
+    dst: vk::PipelineStageFlags,
+) {
     // SAFETY: both live, and the command buffer is being recorded.
-    unsafe { gpu.device.cmd_wait_events(command_buffer, &[event], ALL, stage, &[], &[], &[]) };
+    unsafe { gpu.device.cmd_wait_events(command_buffer, &[event], src, dst, &[], &[], &[]) };
 }
 
 fn set_after_stage(gpu: &Gpu, command_buffer: vk::CommandBuffer, event: vk::Event, stage: vk::PipelineStageFlags) {
@@ -163,7 +173,8 @@ pub const FAULTY: &[Faulty] = &[
         gpu.submit_all(&[gpu.record(|c| set_after_stage(gpu, c, event, vk::PipelineStageFlags::COMPUTE_SHADER))]);
         gpu.host_reset(event);
         gpu.submit_all(&[gpu.record(|c| set_after_stage(gpu, c, event, vk::PipelineStageFlags::TRANSFER))]);
-        gpu.submit_all(&[gpu.record(|c| gpu.cmd_wait(c, &[event]))]);
+        let transfer = vk::PipelineStageFlags::TRANSFER;
+        gpu.submit_all(&[gpu.record(|c| wait_between(gpu, c, event, transfer, ALL))]);
         gpu.idle();
     }),
     faulty(
@@ -177,7 +188,8 @@ pub const FAULTY: &[Faulty] = &[
             gpu.submit(&[reset], &[(timeline, 1)], &[], NO_FENCE);
             gpu.host_set(event);
             gpu.host_signal((timeline, 1));
-            gpu.submit_all(&[gpu.record(|c| gpu.cmd_wait(c, &[event]))]);
+            let host = vk::PipelineStageFlags::HOST;
+            gpu.submit_all(&[gpu.record(|c| wait_between(gpu, c, event, host | ALL, ALL))]);
             gpu.idle();
         },
     ),
@@ -331,3 +343,17 @@ pub const FAULTY: &[Faulty] = &[
         gpu.close();
     }),
 ];
+
+/// A hazard on one queue, which is the Khronos layer's to report: it shows that its synchronization validation is on.
+pub const HAZARD: &str = "a copy of what a fill writes, with no barrier between";
+
+pub fn hazard(gpu: &Gpu) {
+    let ((a, _), (b, _)) = (gpu.buffer(64), gpu.buffer(64));
+    // SAFETY: both live.
+    let commands = gpu.record(|c| unsafe {
+        gpu.device.cmd_fill_buffer(c, a, 0, vk::WHOLE_SIZE, 1);
+        gpu.device.cmd_copy_buffer(c, a, b, &[vk::BufferCopy::default().size(64)]);
+    });
+    gpu.submit_all(&[commands]);
+    gpu.idle();
+}

@@ -5,9 +5,13 @@ mod common;
 mod correct;
 mod faulty;
 
-use common::{Program, Run};
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Gpu, Program, Run, Told};
 use correct::{CORRECT, DISPATCH};
-use faulty::{Ends, FAULTY};
+use faulty::{Ends, FAULTY, HAZARD};
 use fencepost_proofs::trace::Reader;
 
 /// What a process of its own runs.
@@ -15,7 +19,8 @@ use fencepost_proofs::trace::Reader;
 #[ignore = "the others start it, in a process for each program"]
 fn child() {
     let faulty = FAULTY.iter().map(|faulty| (faulty.name, faulty.run));
-    let programs: Vec<Program> = faulty.chain(CORRECT.iter().copied()).collect();
+    let others = CORRECT.iter().copied().chain([(HAZARD, faulty::hazard as fn(&Gpu))]);
+    let programs: Vec<Program> = faulty.chain(others).collect();
     common::child(&programs);
 }
 
@@ -81,4 +86,52 @@ fn what_is_bound_to_a_dispatch_is_in_the_trace_and_can_race() {
     for (buffer, offset) in [("B1", 80), ("B2", 0), ("B3", 0)] {
         assert_eq!(races(buffer, offset), [] as [String; 0], "{buffer} {offset}");
     }
+}
+
+/// The table of who reports what, in the README: ours as expected above, theirs as they say it here.
+#[test]
+fn the_readmes_table_is_what_the_khronos_layer_says() {
+    const VERSION: &str = "1.3.239";
+    let manifest = "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json";
+    if !std::fs::read_to_string(manifest).is_ok_and(|text| text.contains(VERSION)) {
+        eprintln!("SKIPPED on Vulkan: the table is of the Khronos layer {VERSION}");
+        return;
+    }
+    let Some(hazard) = Run::default().run(HAZARD, under_khronos) else { return };
+    assert!(said_by_khronos(&hazard).contains(&"SYNC-HAZARD-READ-AFTER-WRITE".to_owned()), "{}", hazard.stdout);
+    let mut table = format!("| program | Khronos {VERSION} | this layer |\n|---|---|---|\n");
+    for faulty in FAULTY {
+        let run = match faulty.ends {
+            Ends::Well => Run::default(),
+            Ends::Hanging(_) => Run::default().patience(Duration::from_secs(5)),
+        };
+        let told = run.run(faulty.name, under_khronos);
+        let Some(told) = told else { return };
+        let said = said_by_khronos(&told);
+        let said = if said.is_empty() { "–".to_owned() } else { said.join(", ") };
+        writeln!(table, "| {} | {said} | {} |", faulty.name, faulty.rules.join(", ")).unwrap();
+    }
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&table), "the README's table is to be\n{table}");
+}
+
+/// Core and synchronization validation.
+fn under_khronos(command: &mut Command) {
+    command
+        .env("VK_LAYER_PATH", "/usr/share/vulkan/explicit_layer.d")
+        .env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation")
+        .env("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT");
+}
+
+/// The identifiers of its messages, each once.
+fn said_by_khronos(told: &Told) -> Vec<String> {
+    let all = format!("{}{}", told.stdout, told.stderr);
+    let mut ids: Vec<String> = Vec::new();
+    for part in all.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_')) {
+        let known = ["VUID-", "SYNC-HAZARD-", "UNASSIGNED-"].iter().any(|prefix| part.starts_with(prefix));
+        if known && !ids.iter().any(|id| id == part) {
+            ids.push(part.to_owned());
+        }
+    }
+    ids
 }
