@@ -1,7 +1,7 @@
 //! The machine and the GPU, step by step, against the relation.
 //!
-//! After each driver call, each answer and each device step the state is read from the machine and the device ([`read`]).
-//! The difference to the state before is told as steps of the relation ([`Walk`]): each guard has to hold,
+//! After each driver call, each answer and each device step the state is read from the machine and the device (`read`).
+//! The difference to the state before is told as steps of the relation (`Walk`): each guard has to hold,
 //! each rule and clause too, and what the steps lead to has to be what was read. Nothing here decides
 //! what the machine may do: a difference that no step explains is a failure.
 
