@@ -118,13 +118,17 @@ fn action(system: &System<Fencepost>, world: &fencepost_proofs::world::World<Fen
     }
 }
 
-/// Takes a program; steps that are not possible are left out. The steps taken.
+/// Takes a program; steps that are not possible are left out, and it ends where its state outgrows what a watch holds.
+/// The steps taken.
 fn walk(system: &System<Fencepost>, choices: &[Choice]) -> Vec<Action> {
     let mut world = system.start();
     let mut scratch = world.clone();
     let mut path = Vec::new();
     let mut possible = Vec::new();
     for choice in choices {
+        if world.watch.as_ref().is_some_and(|watch| watch.facts().is_crowded()) {
+            break;
+        }
         let action = action(system, &world, *choice);
         possible.clear();
         system.list(&world, &mut possible);

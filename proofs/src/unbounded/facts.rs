@@ -165,6 +165,11 @@ impl Facts {
         count as Id
     }
 
+    /// Whether one more call could need more elements than there is room for.
+    pub fn is_crowded(&self) -> bool {
+        Sort::ALL.iter().any(|sort| usize::from(self.count(*sort)) > ROOM - 16)
+    }
+
     fn op(&self, x: Id) -> Option<&OpRow> {
         self.ops.get(x as usize)
     }
