@@ -314,7 +314,7 @@ impl Judge {
         let from = out.len();
         let command_buffers: Vec<Handle> = self.command_buffers.keys().copied().collect();
         command_buffers.into_iter().for_each(|c| self.discard(c, site, out));
-        self.never_signalled(site, out);
+        self.never_signalled(out);
         self.tell_stories(out, from);
     }
 

@@ -311,13 +311,13 @@ impl Judge {
                 let place = scopes.next(classes);
                 let Some(buffer) = self.buffers.get_mut(&access.buffer) else { return };
                 if self.queues.len() > 1
-                    && let Some(other) = buffer.races(&access, place, &self.queues[at].scopes)
+                    && let Some((other, seen)) = buffer.races(&access, place, &self.queues[at].scopes)
                 {
                     let binding = access.through_binding || other.through_binding;
                     let case = Case {
                         command: Some(recorded.site),
-                        conflict: Some(other.site),
-                        place: Some(Object::new(Kind::Queue, self.queues[other.place.queue].handle)),
+                        conflict: Some(seen.site),
+                        place: Some(Object::new(Kind::Queue, self.queues[seen.place.queue].handle)),
                         ..Case::new(
                             site,
                             Object::new(Kind::Buffer, access.buffer),
@@ -327,9 +327,7 @@ impl Judge {
                     let overlap = Occurrence::Overlap { write: access.write || other.write, ordered: false };
                     ask(&Certain::default(), &nothing_tracked(), &overlap, &case, out);
                 }
-                let (write, through_binding) = (access.write, access.through_binding);
-                let seen = Seen { place, batch: id, write, through_binding, site: recorded.site };
-                buffer.note(&access, seen, &self.known);
+                buffer.note(&access, Seen { place, batch: id, site: recorded.site }, &self.known);
             }
             Command::Set { event, first: scope, generation } => {
                 self.gone(event, here, out);

@@ -18,12 +18,12 @@ struct Lane {
 
 /// A later access of the same range, kind and stages stands for the earlier one: whatever follows it follows both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+pub(super) struct Key {
     start: u64,
     end: u64,
-    write: bool,
+    pub write: bool,
     classes: u8,
-    through_binding: bool,
+    pub through_binding: bool,
 }
 
 /// An access that a queue holds or held.
@@ -31,8 +31,6 @@ struct Key {
 pub(super) struct Seen {
     pub place: Place,
     pub batch: u64,
-    pub write: bool,
-    pub through_binding: bool,
     /// The command.
     pub site: Site,
 }
@@ -50,13 +48,13 @@ impl Buffer {
     }
 
     /// Accesses of other queues to the same bytes, one of the two a write, that nothing orders before this one.
-    pub fn races(&self, access: &Access, place: Place, scopes: &Scopes) -> Option<Seen> {
+    pub fn races(&self, access: &Access, place: Place, scopes: &Scopes) -> Option<(Key, Seen)> {
         let (start, end) = self.range(access);
         let others = self.lanes.iter().enumerate().filter(|(queue, _)| *queue != place.queue);
         let mut overlapping = others
             .flat_map(|(_, lane)| &lane.accesses)
             .filter(|(key, _)| key.start < end && start < key.end && (key.write || access.write));
-        overlapping.find(|(_, seen)| !scopes.follows(seen.place, place.classes)).map(|(_, seen)| *seen)
+        overlapping.find(|(_, seen)| !scopes.follows(seen.place, place.classes)).map(|(key, seen)| (*key, *seen))
     }
 
     pub fn note(&mut self, access: &Access, seen: Seen, known: &Past) {

@@ -51,6 +51,11 @@ impl Semaphore {
         self.signals.iter().find(|s| s.value == value && s.started.is_none()).map(|s| (s.batch, s.site))
     }
 
+    /// The greatest value that anybody was asked to signal.
+    fn promised(&self) -> u64 {
+        self.signals.iter().map(|s| s.value).max().unwrap_or(0)
+    }
+
     /// The newest signal that anybody has asked for.
     pub fn newest(&self) -> Option<Site> {
         self.signals.iter().max_by_key(|s| s.value).map(|s| s.site)
@@ -60,6 +65,14 @@ impl Semaphore {
         self.reached = self.reached.max(value);
         self.signals.retain(|s| s.value > value || s.started.is_none());
     }
+}
+
+/// A wait for a value that no signal brings yet.
+struct Missing {
+    /// Who waits.
+    site: Site,
+    semaphore: Handle,
+    value: u64,
 }
 
 /// A fence: batches that signal it and may not have ended, oldest first. Seen signalled, it proves the oldest.
@@ -155,67 +168,49 @@ impl Judge {
 
     /// The semaphore is destroyed: what waits for a signal of it waits for ever.
     pub(super) fn semaphore_gone(&mut self, semaphore: Handle, site: Site, out: &mut Vec<Verdict>) {
-        for (waiting, value) in self.unsatisfied(Some(semaphore)) {
-            self.stuck_batch(semaphore, value, waiting, site, out);
+        for missing in self.missing().into_iter().filter(|missing| missing.semaphore == semaphore) {
+            self.never_comes(&missing, site, Some(missing.site), out);
         }
     }
 
     /// Batches and host waits for values that nobody signals.
-    pub(super) fn never_signalled(&mut self, _: Site, out: &mut Vec<Verdict>) {
-        for (waiting, value) in self.unsatisfied(None) {
-            let (batch, semaphore) = waiting;
-            self.stuck_batch(semaphore, value, (batch, semaphore), self.batches[&batch].site, out);
+    pub(super) fn never_signalled(&mut self, out: &mut Vec<Verdict>) {
+        for missing in self.missing() {
+            let state = &self.semaphores[&missing.semaphore];
+            if state.promised() < missing.value {
+                self.never_comes(&missing, missing.site, state.newest(), out);
+            }
         }
         for entered in self.entered.values() {
             let Why::Semaphores { waits, any: false } = &entered.why else { continue };
             for (semaphore, value) in waits {
                 let Some(state) = self.semaphores.get(semaphore) else { continue };
-                if state.external || !state.created || state.reached.max(promised(state)) >= *value {
-                    continue;
+                if !state.external && state.created && state.reached.max(state.promised()) < *value {
+                    let missing = Missing { site: entered.site, semaphore: *semaphore, value: *value };
+                    self.never_comes(&missing, entered.site, state.newest(), out);
                 }
-                let case = Case {
-                    generation: Some(*value),
-                    conflict: state.newest(),
-                    ..Case::new(entered.site, Object::new(Kind::Semaphore, *semaphore), Reason::NeverSignalled)
-                };
-                ask(&Certain::default(), &nothing_tracked(), &Occurrence::Stuck, &case, out);
             }
         }
     }
 
-    /// First batches of queues that wait for a value, with the value.
-    fn unsatisfied(&self, of: Option<Handle>) -> Vec<((u64, Handle), u64)> {
-        let fronts = self.queues.iter().filter_map(|queue| queue.unstarted.front());
-        let mut found = Vec::new();
-        for id in fronts {
-            let batch = &self.batches[id];
-            for wait in batch.waits.iter().filter(|w| w.value > 0 && of.is_none_or(|of| of == w.semaphore)) {
-                let Some(state) = self.semaphores.get(&wait.semaphore) else { continue };
-                let nobody = promised(state) < wait.value || of.is_some();
-                if state.after(wait.value, &self.known).is_none() && nobody {
-                    found.push(((*id, wait.semaphore), wait.value));
-                }
-            }
-        }
-        found
-    }
-
-    fn stuck_batch(
-        &self,
-        semaphore: Handle,
-        value: u64,
-        (batch, _): (u64, Handle),
-        site: Site,
-        out: &mut Vec<Verdict>,
-    ) {
-        let at = self.batches[&batch].site;
-        let conflict = if at == site { self.semaphores.get(&semaphore).and_then(Semaphore::newest) } else { Some(at) };
-        let case = Case {
-            generation: Some(value),
-            conflict,
-            ..Case::new(site, Object::new(Kind::Semaphore, semaphore), Reason::NeverSignalled)
+    /// What the first batches of queues wait for.
+    fn missing(&self) -> Vec<Missing> {
+        let fronts = self.queues.iter().filter_map(|queue| self.batches.get(queue.unstarted.front()?));
+        let waits = fronts.flat_map(|batch| batch.waits.iter().map(|wait| (batch.site, wait)));
+        let none_yet = |semaphore, value| {
+            self.semaphores.get(&semaphore).is_some_and(|state| state.after(value, &self.known).is_none())
         };
-        let reported = |v: &Verdict| v.rule == Rule::Progress && v.site == site && v.object == case.object;
+        waits
+            .filter(|(_, wait)| wait.value > 0 && none_yet(wait.semaphore, wait.value))
+            .map(|(site, wait)| Missing { site, semaphore: wait.semaphore, value: wait.value })
+            .collect()
+    }
+
+    fn never_comes(&self, missing: &Missing, site: Site, conflict: Option<Site>, out: &mut Vec<Verdict>) {
+        let object = Object::new(Kind::Semaphore, missing.semaphore);
+        let case =
+            Case { generation: Some(missing.value), conflict, ..Case::new(site, object, Reason::NeverSignalled) };
+        let reported = |v: &Verdict| v.rule == Rule::Progress && v.site == site && v.object == object;
         if !out.iter().any(reported) {
             ask(&Certain::default(), &nothing_tracked(), &Occurrence::Stuck, &case, out);
         }
@@ -228,7 +223,3 @@ impl Judge {
 
 /// The host signals semaphores as a queue of its own would.
 pub(super) const HOST_QUEUE: Handle = Handle::MAX;
-
-fn promised(state: &Semaphore) -> u64 {
-    state.signals.iter().map(|s| s.value).max().unwrap_or(0)
-}
