@@ -307,7 +307,7 @@ impl Reader {
                 judge.call(know(calls), &call, out);
                 return Ok(());
             }
-            "vkCmdPipelineBarrier" | "vkCmdPipelineBarrier2" | "vkCmdPipelineBarrier2KHR" => {
+            _ if is_barrier(name, fields) => {
                 let command_buffer = arena.command_buffer(need.command_buffer()?);
                 let dependencies = dependencies(fields);
                 judge.call(know(calls), &Call::CmdPipelineBarrier { command_buffer, dependencies: &dependencies }, out);
@@ -345,6 +345,15 @@ impl Reader {
         };
         judge.call(know(calls), &call, out);
         Ok(())
+    }
+}
+
+/// Barriers, and those calls of a render pass that say which dependencies take effect.
+fn is_barrier(name: &str, fields: &Fields<'_>) -> bool {
+    match name.strip_suffix("KHR").unwrap_or(name).trim_end_matches('2') {
+        "vkCmdPipelineBarrier" => true,
+        "vkCmdBeginRenderPass" | "vkCmdNextSubpass" | "vkCmdEndRenderPass" => fields.dependencies.is_some(),
+        _ => false,
     }
 }
 

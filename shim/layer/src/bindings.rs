@@ -23,8 +23,19 @@ pub struct Bound {
 type Place = (u32, u32);
 type Places = FxHashMap<Place, Bound>;
 
-/// Bindings of a layout, by number: how many descriptors, and whether with dynamic offsets.
-pub type Layout = Arc<Vec<(u32, u32, bool)>>;
+/// One binding of a layout.
+pub struct Binding {
+    pub number: u32,
+    /// How many descriptors it has.
+    pub count: u32,
+    /// Whether with dynamic offsets.
+    pub dynamic: bool,
+    /// It may be updated after it was bound: what a dispatch will find there is not known when it is recorded.
+    pub late: bool,
+}
+
+/// The bindings of a layout, by number.
+pub type Layout = Arc<Vec<Binding>>;
 
 #[derive(Default)]
 struct Set {
@@ -73,8 +84,8 @@ pub fn dynamic(kind: vk::DescriptorType) -> bool {
 
 /// The place that follows: past the end of a binding's array, the next binding begins ("Descriptor Set Updates").
 fn following(layout: &Layout, (binding, element): Place) -> Place {
-    let count = layout.iter().find(|(known, ..)| *known == binding).map_or(u32::MAX, |(_, count, _)| *count);
-    let next = layout.iter().map(|(known, ..)| *known).find(|known| *known > binding);
+    let count = layout.iter().find(|known| known.number == binding).map_or(u32::MAX, |known| known.count);
+    let next = layout.iter().map(|known| known.number).find(|known| *known > binding);
     match next {
         Some(next) if element + 1 >= count => (next, 0),
         _ => (binding, element.saturating_add(1)),
@@ -138,8 +149,8 @@ impl Bindings {
         let mut offsets = offsets.iter().copied().map(u64::from);
         for (at, set) in (first..).zip(sets) {
             let layout = self.sets.get(set).map(|set| set.layout.clone()).unwrap_or_default();
-            let dynamic = layout.iter().filter(|(.., dynamic)| *dynamic);
-            let places = dynamic.flat_map(|(binding, count, _)| (0..*count).map(|element| (*binding, element)));
+            let dynamic = layout.iter().filter(|binding| binding.dynamic);
+            let places = dynamic.flat_map(|of| (0..of.count).map(|element| (of.number, element)));
             let taken = places.map_while(|place| Some((place, offsets.next()?))).collect();
             let recording = self.recordings.entry(command_buffer).or_default();
             recording.sets.insert(at, Slot::Set(*set, taken));
@@ -160,6 +171,11 @@ impl Bindings {
         }
     }
 
+    /// Shader objects take the pipeline's place: what they use is not known.
+    pub fn unbind_pipeline(&mut self, command_buffer: Handle) {
+        self.recordings.entry(command_buffer).or_default().pipeline = None;
+    }
+
     /// What a dispatch may read and write.
     pub fn dispatched(&self, command_buffer: Handle) -> Vec<Access> {
         let mut accesses = Vec::new();
@@ -169,8 +185,10 @@ impl Bindings {
             let none = Vec::new();
             let (places, offsets) = match recording.sets.get(set) {
                 Some(Slot::Set(set, offsets)) => match self.sets.get(set) {
-                    Some(set) => (&set.places, offsets),
-                    None => continue,
+                    Some(set) if !set.layout.iter().any(|of| of.number == *binding && (of.late || of.count > 1)) => {
+                        (&set.places, offsets)
+                    }
+                    _ => continue,
                 },
                 Some(Slot::Pushed(places)) => (places, &none),
                 None => continue,

@@ -49,9 +49,11 @@ macro_rules! next {
 }
 
 mod bind;
+mod pass;
 mod work;
 
 pub use bind::*;
+pub use pass::*;
 pub use work::*;
 
 /// # Safety
@@ -374,6 +376,22 @@ pub unsafe extern "system" fn import_fence_fd(
         // SAFETY: the application's structure.
         let fence = unsafe { (*info).fence };
         signalled_outside(&device, "vkImportFenceFdKHR", vk::Semaphore::null(), fence);
+    }
+    result
+}
+
+/// A sync file takes the payload with it, as a reset does.
+pub unsafe extern "system" fn get_fence_fd(
+    handle: vk::Device,
+    info: *const vk::FenceGetFdInfoKHR<'_>,
+    fd: *mut std::ffi::c_int,
+) -> vk::Result {
+    let device = device!(handle);
+    let result = next!(device.get_fence_fd(handle, info, fd));
+    // SAFETY: the application's structure.
+    let (fence, kind) = unsafe { ((*info).fence, (*info).handle_type) };
+    if result == vk::Result::SUCCESS && kind == vk::ExternalFenceHandleTypeFlags::SYNC_FD {
+        signalled_outside(&device, "vkGetFenceFdKHR", vk::Semaphore::null(), fence);
     }
     result
 }
@@ -951,6 +969,8 @@ pub unsafe extern "system" fn cmd_execute_commands(
         let secondaries = unsafe { list(command_buffers, count) }.iter().map(|c| command_buffer(s, *c));
         let secondaries: Few<Handle> = secondaries.collect();
         let command_buffer = command_buffer(s, handle);
+        // What was bound is not, after this ("vkCmdExecuteCommands").
+        s.bindings.begun(command_buffer);
         s.call("vkCmdExecuteCommands", &Call::CmdExecuteCommands { command_buffer, secondaries: &secondaries });
     });
     next!(device.cmd_execute_commands(handle, count, command_buffers))

@@ -77,6 +77,7 @@ functions! {
     acquire_next_image2: PFN_vkAcquireNextImage2KHR = "vkAcquireNextImage2KHR";
     import_semaphore_fd: PFN_vkImportSemaphoreFdKHR = "vkImportSemaphoreFdKHR";
     import_fence_fd: PFN_vkImportFenceFdKHR = "vkImportFenceFdKHR";
+    get_fence_fd: PFN_vkGetFenceFdKHR = "vkGetFenceFdKHR";
     cmd_set_event: PFN_vkCmdSetEvent = "vkCmdSetEvent";
     cmd_set_event2: PFN_vkCmdSetEvent2 = "vkCmdSetEvent2" | "vkCmdSetEvent2KHR";
     cmd_reset_event: PFN_vkCmdResetEvent = "vkCmdResetEvent";
@@ -119,6 +120,20 @@ functions! {
     cmd_push_descriptor_set: PFN_vkCmdPushDescriptorSetKHR = "vkCmdPushDescriptorSetKHR" | "vkCmdPushDescriptorSet";
     cmd_push_descriptor_set_with_template: PFN_vkCmdPushDescriptorSetWithTemplateKHR =
         "vkCmdPushDescriptorSetWithTemplateKHR" | "vkCmdPushDescriptorSetWithTemplate";
+    cmd_push_descriptor_set2: PFN_vkCmdPushDescriptorSet2KHR = "vkCmdPushDescriptorSet2KHR" | "vkCmdPushDescriptorSet2";
+    cmd_push_descriptor_set_with_template2: PFN_vkCmdPushDescriptorSetWithTemplate2KHR =
+        "vkCmdPushDescriptorSetWithTemplate2KHR" | "vkCmdPushDescriptorSetWithTemplate2";
+    cmd_bind_descriptor_sets2: PFN_vkCmdBindDescriptorSets2KHR = "vkCmdBindDescriptorSets2KHR" | "vkCmdBindDescriptorSets2";
+    cmd_bind_shaders: PFN_vkCmdBindShadersEXT = "vkCmdBindShadersEXT";
+    create_render_pass: PFN_vkCreateRenderPass = "vkCreateRenderPass";
+    create_render_pass2: PFN_vkCreateRenderPass2 = "vkCreateRenderPass2" | "vkCreateRenderPass2KHR";
+    destroy_render_pass: PFN_vkDestroyRenderPass = "vkDestroyRenderPass";
+    cmd_begin_render_pass: PFN_vkCmdBeginRenderPass = "vkCmdBeginRenderPass";
+    cmd_begin_render_pass2: PFN_vkCmdBeginRenderPass2 = "vkCmdBeginRenderPass2" | "vkCmdBeginRenderPass2KHR";
+    cmd_next_subpass: PFN_vkCmdNextSubpass = "vkCmdNextSubpass";
+    cmd_next_subpass2: PFN_vkCmdNextSubpass2 = "vkCmdNextSubpass2" | "vkCmdNextSubpass2KHR";
+    cmd_end_render_pass: PFN_vkCmdEndRenderPass = "vkCmdEndRenderPass";
+    cmd_end_render_pass2: PFN_vkCmdEndRenderPass2 = "vkCmdEndRenderPass2" | "vkCmdEndRenderPass2KHR";
     cmd_bind_pipeline: PFN_vkCmdBindPipeline = "vkCmdBindPipeline";
     cmd_bind_descriptor_sets: PFN_vkCmdBindDescriptorSets = "vkCmdBindDescriptorSets";
     cmd_dispatch: PFN_vkCmdDispatch = "vkCmdDispatch";

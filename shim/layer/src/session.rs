@@ -1,16 +1,27 @@
 //! What is known of one device's objects, and the judge of their calls.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::ThreadId;
 
 use ash::vk;
-use fencepost::judge::{Call, Handle, Judge, Kind, Object, Site, Verdict};
+use fencepost::judge::{Call, Dependency, Handle, Judge, Kind, Object, Site, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::bindings::Bindings;
 use crate::report::{Named, Report};
 use crate::trace::{self, Trace};
+
+/// A dependency of a render pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// After which subpass.
+    pub from: u32,
+    /// Before which.
+    pub to: u32,
+    pub dependency: Dependency,
+}
 
 /// The judge of one device. Drivers use handles again; the numbers that it sees are unique.
 #[derive(Default)]
@@ -31,6 +42,9 @@ pub struct Session {
     timelines: FxHashSet<u64>,
     images: FxHashMap<vk::Image, vk::Format>,
     pub bindings: Bindings,
+    pub render_passes: FxHashMap<vk::RenderPass, Arc<[Step]>>,
+    /// Command buffers in a render pass, and the subpass.
+    pub passes: FxHashMap<Handle, (Arc<[Step]>, u32)>,
     /// Objects that are gone when the call was judged.
     going: Vec<(Kind, u64)>,
     out: Vec<Verdict>,
@@ -187,6 +201,7 @@ impl Session {
             if let Some(number) = self.numbers.remove(&gone) {
                 if gone.0 == Kind::CommandBuffer {
                     self.bindings.begun(number);
+                    self.passes.remove(&number);
                 }
                 self.objects.remove(&(gone.0, number));
             }

@@ -7,7 +7,7 @@ use ash::vk::{self, Handle as _};
 use fencepost::judge::Kind;
 
 use super::{Allocator, Few, Missing, chained, command_buffer, list};
-use crate::bindings::{Bound, dynamic, storage};
+use crate::bindings::{Binding, Bound, dynamic, storage};
 use crate::chain::device_of;
 use crate::session::Session;
 use crate::shader::storage_buffers;
@@ -54,9 +54,15 @@ pub unsafe extern "system" fn create_compute_pipelines(
         // SAFETY: the application's list; the driver wrote as many, null where it failed.
         let (infos, pipelines) = unsafe { (list(infos, count), list(pipelines, count)) };
         for (info, pipeline) in infos.iter().zip(pipelines).filter(|(_, pipeline)| !pipeline.is_null()) {
-            // SAFETY: the application's chain.
-            let inline = unsafe { chained::<vk::ShaderModuleCreateInfo<'_>>(info.stage.p_next) };
+            // SAFETY: the application's chains.
+            let (inline, flags) = unsafe {
+                let flags = chained::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(info.p_next);
+                (chained::<vk::ShaderModuleCreateInfo<'_>>(info.stage.p_next), flags)
+            };
+            // What is in descriptor buffers is not seen.
+            let flags = flags.map_or(u64::from(info.flags.as_raw()), |flags| flags.flags.as_raw());
             let used = match inline {
+                _ if flags & u64::from(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) != 0 => None,
                 Some(inline) if info.stage.module.is_null() => {
                     // SAFETY: as in `create_shader_module`.
                     let words = unsafe { list(inline.p_code, (inline.code_size / 4) as u32) };
@@ -87,11 +93,21 @@ pub unsafe extern "system" fn create_descriptor_set_layout(
     if result == vk::Result::SUCCESS {
         device.judge(|s| {
             // SAFETY: the driver wrote the one, the application the others.
-            let (layout, bindings) = unsafe { (*layout, list((*info).p_bindings, (*info).binding_count)) };
-            let binding =
-                |b: &vk::DescriptorSetLayoutBinding<'_>| (b.binding, b.descriptor_count, dynamic(b.descriptor_type));
-            let mut all: Vec<_> = bindings.iter().map(binding).collect();
-            all.sort_unstable();
+            let (layout, bindings, flags) = unsafe {
+                let flags = chained::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>((*info).p_next);
+                let flags = flags.map_or(&[][..], |flags| list(flags.p_binding_flags, flags.binding_count));
+                (*layout, list((*info).p_bindings, (*info).binding_count), flags)
+            };
+            let late =
+                vk::DescriptorBindingFlags::UPDATE_AFTER_BIND | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
+            let binding = |(at, b): (usize, &vk::DescriptorSetLayoutBinding<'_>)| Binding {
+                number: b.binding,
+                count: b.descriptor_count,
+                dynamic: dynamic(b.descriptor_type),
+                late: flags.get(at).is_some_and(|flags| flags.intersects(late)),
+            };
+            let mut all: Vec<_> = bindings.iter().enumerate().map(binding).collect();
+            all.sort_unstable_by_key(|binding| binding.number);
             s.bindings.layouts.insert(layout, Arc::new(all));
         });
     }
@@ -262,6 +278,36 @@ pub unsafe extern "system" fn update_descriptor_set_with_template(
     next!(device.update_descriptor_set_with_template(handle, set, template, data))
 }
 
+/// # Safety
+/// The list is valid.
+unsafe fn pushed(s: &mut Session, handle: vk::CommandBuffer, set: u32, writes: &[vk::WriteDescriptorSet<'_>]) {
+    let command_buffer = command_buffer(s, handle);
+    for write in writes {
+        // SAFETY: as the caller says.
+        let all = unsafe { written(s, write) };
+        let places = (write.dst_array_element..).map(|element| (write.dst_binding, element));
+        s.bindings.push(command_buffer, set, places.zip(all));
+    }
+}
+
+/// # Safety
+/// The data fits the template.
+unsafe fn pushed_with(
+    s: &mut Session,
+    handle: vk::CommandBuffer,
+    set: u32,
+    template: vk::DescriptorUpdateTemplate,
+    data: *const c_void,
+) {
+    let command_buffer = command_buffer(s, handle);
+    for entry in s.bindings.templates.get(&template).cloned().unwrap_or_default().iter() {
+        // SAFETY: as the caller says.
+        let all = unsafe { taken(s, entry, data) };
+        let places = (entry.dst_array_element..).map(|element| (entry.dst_binding, element));
+        s.bindings.push(command_buffer, set, places.zip(all));
+    }
+}
+
 pub unsafe extern "system" fn cmd_push_descriptor_set(
     handle: vk::CommandBuffer,
     point: vk::PipelineBindPoint,
@@ -272,16 +318,8 @@ pub unsafe extern "system" fn cmd_push_descriptor_set(
 ) {
     let device = device!(handle);
     if point == vk::PipelineBindPoint::COMPUTE {
-        device.judge(|s| {
-            let command_buffer = command_buffer(s, handle);
-            // SAFETY: the application's list.
-            for write in unsafe { list(writes, count) } {
-                // SAFETY: as above.
-                let all = unsafe { written(s, write) };
-                let places = (write.dst_array_element..).map(|element| (write.dst_binding, element));
-                s.bindings.push(command_buffer, set, places.zip(all));
-            }
-        });
+        // SAFETY: the application's list.
+        device.judge(|s| unsafe { pushed(s, handle, set, list(writes, count)) });
     }
     next!(device.cmd_push_descriptor_set(handle, point, layout, set, count, writes))
 }
@@ -294,16 +332,79 @@ pub unsafe extern "system" fn cmd_push_descriptor_set_with_template(
     data: *const c_void,
 ) {
     let device = device!(handle);
+    // SAFETY: the application's data fits its template.
+    device.judge(|s| unsafe { pushed_with(s, handle, set, template, data) });
+    next!(device.cmd_push_descriptor_set_with_template(handle, template, layout, set, data))
+}
+
+pub unsafe extern "system" fn cmd_push_descriptor_set2(
+    handle: vk::CommandBuffer,
+    info: *const vk::PushDescriptorSetInfoKHR<'_>,
+) {
+    let device = device!(handle);
     device.judge(|s| {
-        let command_buffer = command_buffer(s, handle);
-        for entry in s.bindings.templates.get(&template).cloned().unwrap_or_default().iter() {
-            // SAFETY: the application's data fits its template.
-            let all = unsafe { taken(s, entry, data) };
-            let places = (entry.dst_array_element..).map(|element| (entry.dst_binding, element));
-            s.bindings.push(command_buffer, set, places.zip(all));
+        // SAFETY: the application's structure.
+        unsafe {
+            let info = &*info;
+            if info.stage_flags.contains(vk::ShaderStageFlags::COMPUTE) {
+                pushed(s, handle, info.set, list(info.p_descriptor_writes, info.descriptor_write_count));
+            }
         }
     });
-    next!(device.cmd_push_descriptor_set_with_template(handle, template, layout, set, data))
+    next!(device.cmd_push_descriptor_set2(handle, info))
+}
+
+pub unsafe extern "system" fn cmd_push_descriptor_set_with_template2(
+    handle: vk::CommandBuffer,
+    info: *const vk::PushDescriptorSetWithTemplateInfoKHR<'_>,
+) {
+    let device = device!(handle);
+    device.judge(|s| {
+        // SAFETY: the application's structure, whose data fits its template.
+        unsafe {
+            let info = &*info;
+            pushed_with(s, handle, info.set, info.descriptor_update_template, info.p_data);
+        }
+    });
+    next!(device.cmd_push_descriptor_set_with_template2(handle, info))
+}
+
+pub unsafe extern "system" fn cmd_bind_descriptor_sets2(
+    handle: vk::CommandBuffer,
+    info: *const vk::BindDescriptorSetsInfoKHR<'_>,
+) {
+    let device = device!(handle);
+    device.judge(|s| {
+        // SAFETY: the application's structure.
+        let (compute, first, sets, offsets) = unsafe {
+            let info = &*info;
+            let compute = info.stage_flags.contains(vk::ShaderStageFlags::COMPUTE);
+            let sets = list(info.p_descriptor_sets, info.descriptor_set_count);
+            (compute, info.first_set, sets, list(info.p_dynamic_offsets, info.dynamic_offset_count))
+        };
+        if compute {
+            let command_buffer = command_buffer(s, handle);
+            s.bindings.bind_sets(command_buffer, first, sets, offsets);
+        }
+    });
+    next!(device.cmd_bind_descriptor_sets2(handle, info))
+}
+
+pub unsafe extern "system" fn cmd_bind_shaders(
+    handle: vk::CommandBuffer,
+    count: u32,
+    stages: *const vk::ShaderStageFlags,
+    shaders: *const vk::ShaderEXT,
+) {
+    let device = device!(handle);
+    // SAFETY: the application's list.
+    if unsafe { list(stages, count) }.contains(&vk::ShaderStageFlags::COMPUTE) {
+        device.judge(|s| {
+            let command_buffer = command_buffer(s, handle);
+            s.bindings.unbind_pipeline(command_buffer);
+        });
+    }
+    next!(device.cmd_bind_shaders(handle, count, stages, shaders))
 }
 
 pub unsafe extern "system" fn cmd_bind_pipeline(

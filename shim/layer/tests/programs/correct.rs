@@ -191,7 +191,46 @@ pub const CORRECT: &[Program] = &[
         }
         gpu.idle();
     }),
+    (PASS, |gpu| {
+        let (device, timeline, (buffer, _)) = (&gpu.device, gpu.timeline(0), gpu.buffer(256));
+        let (transfer, fragment) = (vk::PipelineStageFlags::TRANSFER, vk::PipelineStageFlags::FRAGMENT_SHADER);
+        let dependency = |from, to, src, dst| {
+            let dependency = vk::SubpassDependency::default().src_subpass(from).dst_subpass(to);
+            dependency.src_stage_mask(src).dst_stage_mask(dst)
+        };
+        let dependencies = [
+            dependency(0, 1, fragment, fragment),
+            dependency(vk::SUBPASS_EXTERNAL, 0, fragment, fragment),
+            dependency(1, vk::SUBPASS_EXTERNAL, fragment, transfer),
+        ];
+        let subpasses = [vk::SubpassDescription::default(); 2];
+        let area = vk::Rect2D::default().extent(vk::Extent2D { width: 1, height: 1 });
+        let pass = vk::RenderPassCreateInfo::default().subpasses(&subpasses).dependencies(&dependencies);
+        // SAFETY: plain Vulkan on objects that live; what is left goes with the process.
+        unsafe {
+            let pass = device.create_render_pass(&pass, None).unwrap();
+            let frame = vk::FramebufferCreateInfo::default().render_pass(pass).width(1).height(1).layers(1);
+            let frame = device.create_framebuffer(&frame, None).unwrap();
+            let begin = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(frame).render_area(area);
+            let commands = gpu.record(|c| {
+                device.cmd_begin_render_pass(c, &begin, vk::SubpassContents::INLINE);
+                device.cmd_next_subpass(c, vk::SubpassContents::INLINE);
+                device.cmd_end_render_pass(c);
+                device.cmd_fill_buffer(c, buffer, 0, 256, 1);
+            });
+            let wait = vk::SemaphoreSubmitInfo::default().semaphore(timeline).value(1);
+            let waits = [wait.stage_mask(vk::PipelineStageFlags2::FRAGMENT_SHADER)];
+            let buffers = [vk::CommandBufferSubmitInfo::default().command_buffer(commands)];
+            let submit = vk::SubmitInfo2::default().wait_semaphore_infos(&waits).command_buffer_infos(&buffers);
+            device.queue_submit2(gpu.queue, &[submit], vk::Fence::null()).unwrap();
+            device.signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(timeline).value(1)).unwrap();
+        }
+        gpu.idle();
+    }),
 ];
+
+/// A semaphore orders fragments, and the render pass carries that on to copies.
+pub const PASS: &str = "a render pass between a semaphore and a fill";
 
 /// The program that dispatches.
 pub const DISPATCH: &str = "a dispatch with storage buffers bound to it";

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::{Gpu, Program, Run, Told};
-use correct::{CORRECT, DISPATCH};
+use correct::{CORRECT, DISPATCH, PASS};
 use faulty::{Ends, FAULTY, HAZARD};
 use fencepost_proofs::trace::Reader;
 
@@ -86,6 +86,34 @@ fn what_is_bound_to_a_dispatch_is_in_the_trace_and_can_race() {
     for (buffer, offset) in [("B1", 80), ("B2", 0), ("B3", 0)] {
         assert_eq!(races(buffer, offset), [] as [String; 0], "{buffer} {offset}");
     }
+}
+
+/// The other queue is written into the trace by hand: it fills the same bytes, and signals in place of the host.
+#[test]
+fn a_render_pass_orders_what_is_around_it() {
+    let Some(told) = Run::default().under_the_layer(PASS) else { return };
+    let text = std::fs::read_to_string(&told.trace).unwrap();
+    let other = [
+        r#"{"n":0,"thread":1,"call":"vkBeginCommandBuffer","command_buffer":"C9","flags":1}"#,
+        r#"{"n":0,"thread":1,"call":"vkCmdFillBuffer","command_buffer":"C9","accesses":[{"buffer":"B1","offset":0,"size":16,"write":true}]}"#,
+        r#"{"n":0,"thread":1,"call":"vkEndCommandBuffer","command_buffer":"C9"}"#,
+        r#"{"n":0,"thread":1,"call":"vkQueueSubmit","queue":"Q2","submits":[{"command_buffers":["C9"],"signal":[{"semaphore":"S1","value":1}]}]}"#,
+    ];
+    let races = |without: &str| {
+        let (mut reader, mut verdicts) = (Reader::new(), Vec::new());
+        for line in text.lines().filter(|line| without.is_empty() || !line.contains(without)) {
+            let lines = if line.contains("vkSignalSemaphore") { &other[..] } else { &[line] };
+            lines.iter().for_each(|line| reader.line(line.as_bytes(), &mut verdicts).unwrap());
+        }
+        assert_eq!(reader.calls_skipped, 0);
+        verdicts.iter().map(|v| v.rule.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(races(""), [] as [&str; 0]);
+    for link in ["vkCmdBeginRenderPass", "vkCmdEndRenderPass"] {
+        assert!(text.contains(link), "{text}");
+    }
+    // The chain from fragments to transfers is broken without its last link.
+    assert_eq!(races("vkCmdEndRenderPass"), ["data_race"]);
 }
 
 /// The table of who reports what, in the README: ours as expected above, theirs as they say it here.
