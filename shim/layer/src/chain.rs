@@ -165,7 +165,9 @@ unsafe extern "system" fn create_instance(
             )),
         )
     };
-    let (settings, faults) = std::panic::catch_unwind(Settings::read).unwrap_or_default();
+    // SAFETY: the application's structure.
+    let read = std::panic::catch_unwind(|| unsafe { Settings::read(&*info) });
+    let (settings, faults) = read.unwrap_or_default();
     let made = Instance {
         handle,
         get_instance_proc_addr: next,

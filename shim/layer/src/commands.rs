@@ -58,7 +58,7 @@ pub use work::*;
 
 /// # Safety
 /// `first` points to `count` of them, or is null.
-unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
+pub unsafe fn list<'a, T>(first: *const T, count: u32) -> &'a [T] {
     if first.is_null() || count == 0 {
         return &[];
     }

@@ -1,10 +1,15 @@
 //! What the user asked for: environment variables `FENCEPOST_NAME`, else lines `fencepost_lifecycle.name = value` of
-//! `vk_layer_settings.txt`, which is sought where `VK_LAYER_SETTINGS_PATH` says, or in the current directory.
+//! `vk_layer_settings.txt`, which is sought where `VK_LAYER_SETTINGS_PATH` says, or in the current directory, else what the
+//! application says by `VK_EXT_layer_settings`.
 
+use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ash::vk;
 use fencepost::Rule;
+
+use crate::commands::{chained, list};
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +32,16 @@ impl Default for Settings {
     }
 }
 
+const LAYER: &str = "VK_LAYER_FENCEPOST_lifecycle";
 const PREFIX: &str = "fencepost_lifecycle.";
 const NAMES: [&str; 4] = ["report", "trace", "break_on", "watchdog"];
 
 impl Settings {
     /// The settings, and what is wrong with them.
-    pub fn read() -> (Settings, Vec<String>) {
+    ///
+    /// # Safety
+    /// The structure is that of a `vkCreateInstance`.
+    pub unsafe fn read(info: &vk::InstanceCreateInfo<'_>) -> (Settings, Vec<String>) {
         let environment = NAMES.iter().filter_map(|name| {
             let variable = format!("FENCEPOST_{}", name.to_uppercase());
             let value = std::env::var_os(&variable)?.to_string_lossy().into_owned();
@@ -42,7 +51,9 @@ impl Settings {
         let path = std::env::var_os("VK_LAYER_SETTINGS_PATH").map(PathBuf::from).unwrap_or_default();
         let path = if path.as_os_str().is_empty() || path.is_dir() { path.join("vk_layer_settings.txt") } else { path };
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        let mut all = lines(&path, &text);
+        // SAFETY: as the caller says.
+        let mut all = unsafe { given(info) };
+        all.extend(lines(&path, &text));
         all.extend(environment);
         parse(all)
     }
@@ -91,6 +102,47 @@ impl Settings {
 
 /// Where it stands, its name, its value.
 type Setting = (String, String, String);
+
+/// What the application says to this layer.
+unsafe fn given(info: &vk::InstanceCreateInfo<'_>) -> Vec<Setting> {
+    // SAFETY: the application's chain, with strings and lists as they say they are.
+    unsafe {
+        let Some(info) = chained::<vk::LayerSettingsCreateInfoEXT<'_>>(info.p_next) else { return Vec::new() };
+        let text = |text: *const c_char| {
+            if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+        };
+        let ours = list(info.p_settings, info.setting_count).iter().filter(|s| text(s.p_layer_name) == LAYER);
+        let setting = |setting: &vk::LayerSettingEXT<'_>| {
+            let name = text(setting.p_setting_name);
+            let values: Vec<String> = match setting.ty {
+                vk::LayerSettingTypeEXT::STRING => values(setting).iter().map(|value| text(*value)).collect(),
+                vk::LayerSettingTypeEXT::BOOL32 | vk::LayerSettingTypeEXT::UINT32 => said::<u32>(setting),
+                vk::LayerSettingTypeEXT::UINT64 => said::<u64>(setting),
+                vk::LayerSettingTypeEXT::INT32 => said::<i32>(setting),
+                vk::LayerSettingTypeEXT::INT64 => said::<i64>(setting),
+                vk::LayerSettingTypeEXT::FLOAT32 => said::<f32>(setting),
+                vk::LayerSettingTypeEXT::FLOAT64 => said::<f64>(setting),
+                _ => Vec::new(),
+            };
+            (format!("the application's {name}"), name, values.join(","))
+        };
+        ours.map(setting).collect()
+    }
+}
+
+/// # Safety
+/// The values have this type.
+unsafe fn values<'a, T>(setting: &vk::LayerSettingEXT<'a>) -> &'a [T] {
+    // SAFETY: as the caller says.
+    unsafe { list(setting.p_values.cast(), setting.value_count) }
+}
+
+/// # Safety
+/// The values have this type.
+unsafe fn said<T: ToString>(setting: &vk::LayerSettingEXT<'_>) -> Vec<String> {
+    // SAFETY: as the caller says.
+    unsafe { values::<T>(setting) }.iter().map(T::to_string).collect()
+}
 
 fn lines(path: &Path, text: &str) -> Vec<Setting> {
     let line = |(at, line): (usize, &str)| {

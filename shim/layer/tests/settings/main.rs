@@ -13,6 +13,7 @@ const PROGRAMS: &[Program] = &[
     ("a host reset under an open wait", host_reset),
     ("a messenger that is made", |_| messenger(false)),
     ("a messenger in the chain", |_| messenger(true)),
+    ("a setting of the application", |_| quiet()),
     ("a second device", |_| {
         let (first, second) = (Gpu::open().unwrap(), Gpu::open().unwrap());
         host_reset(&second);
@@ -36,6 +37,29 @@ fn host_reset(gpu: &Gpu) {
     println!("before");
     gpu.host_reset(event);
     println!("after");
+}
+
+/// An instance that wants no reports.
+fn quiet() {
+    // SAFETY: the loader is an ordinary library.
+    let (none, entry) = ([c"none".as_ptr()], unsafe { ash::Entry::load() }.unwrap());
+    let setting = |layer: &CStr| vk::LayerSettingEXT {
+        p_layer_name: layer.as_ptr(),
+        p_setting_name: c"report".as_ptr(),
+        ty: vk::LayerSettingTypeEXT::STRING,
+        value_count: 1,
+        p_values: none.as_ptr().cast(),
+        ..Default::default()
+    };
+    for layer in [c"VK_LAYER_FENCEPOST_lifecycle", c"VK_LAYER_OTHER"] {
+        let settings = [setting(layer)];
+        let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+        let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
+        let info = vk::InstanceCreateInfo::default().application_info(&application).push_next(&mut settings);
+        // SAFETY: the structures live for the call.
+        let instance = unsafe { entry.create_instance(&info, None) }.unwrap();
+        host_reset(&Gpu::of(entry.clone(), instance).unwrap());
+    }
 }
 
 fn messenger(in_chain: bool) {
@@ -157,6 +181,16 @@ fn the_settings_file_is_read_and_the_environment_wins() {
         "fencepost: settings: ",
         "vk_layer_settings.txt:2: fencepost_lifecycle.watch: there is no such setting",
     ]);
+}
+
+#[test]
+fn the_application_sets_what_nothing_else_does() {
+    let program = "a setting of the application";
+    let Some(told) = Run::default().under_the_layer(program) else { return };
+    // The first instance wants no reports, the second only names another layer.
+    assert_eq!(told.rules, ["reuse_while_waited (device 3)"], "{}", told.stderr);
+    let Some(told) = Run::default().set("FENCEPOST_REPORT", "stderr").under_the_layer(program) else { return };
+    assert_eq!(told.rules, ["reuse_while_waited (device 2)", "reuse_while_waited (device 3)"], "{}", told.stderr);
 }
 
 #[test]
