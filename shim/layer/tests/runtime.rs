@@ -8,11 +8,18 @@ use std::process::Command;
 fn the_runtimes_suite_is_not_reported() {
     let (manifest, trace) = (common::manifest(), common::directory("runtime").join("trace.ndjson"));
     let _ = std::fs::remove_file(&trace);
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["test", "-p", "fencepost-vulkan", "--tests"]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments).args(["-p", "fencepost-vulkan"]);
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        cargo
+    };
+    // A test runs the examples; named targets alone do not build them.
+    let built = cargo(&["build", "--examples"]).status().expect("cargo runs this test, too");
+    assert!(built.success());
+    let mut cargo = cargo(&["test", "--tests"]);
     common::under_the_layer(&mut cargo, &manifest);
     let path = format!("{}:/usr/share/vulkan/explicit_layer.d", manifest.display());
     let told = cargo
