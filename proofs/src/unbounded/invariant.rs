@@ -114,26 +114,37 @@ macro_rules! single {
     };
 }
 
+/// The relation is a strict order.
+macro_rules! order {
+    ($s:ident, $before:ident: $sort:ident) => {
+        all($s.algebra, |x: $sort<A>| {
+            !$s.$before(x, x)
+                & all($s.algebra, |y: $sort<A>| {
+                    $s.$before(x, y)
+                        .implies(|| all($s.algebra, |z: $sort<A>| $s.$before(y, z).implies(|| $s.$before(x, z))))
+                })
+        })
+    };
+}
+
+/// The order is between all elements of this kind, and no others.
+macro_rules! total {
+    ($s:ident, $before:ident: $sort:ident, $kind:ident) => {
+        all($s.algebra, |x: $sort<A>| {
+            all($s.algebra, |y: $sort<A>| {
+                $s.$before(x, y).implies(|| $s.$kind(x) & $s.$kind(y))
+                    & ($s.$kind(x) & $s.$kind(y)).implies(|| x.is(y) | $s.$before(x, y) | $s.$before(y, x))
+            })
+        })
+    };
+}
+
 clauses! {
     // Orders and maps.
-    submission_is_an_order |s, a| all(a, |x: Batch<A>| {
-        !s.before(x, x) & all(a, |y: Batch<A>| {
-            s.before(x, y).implies(|| all(a, |z: Batch<A>| s.before(y, z).implies(|| s.before(x, z))))
-        })
-    });
-    submission_is_total |s, a| all(a, |x: Batch<A>| all(a, |y: Batch<A>| {
-        s.before(x, y).implies(|| s.submitted(x) & s.submitted(y))
-            & (s.submitted(x) & s.submitted(y)).implies(|| x.is(y) | s.before(x, y) | s.before(y, x))
-    }));
-    age_is_an_order |s, a| all(a, |x: Op<A>| {
-        !s.older(x, x) & all(a, |y: Op<A>| {
-            s.older(x, y).implies(|| all(a, |z: Op<A>| s.older(y, z).implies(|| s.older(x, z))))
-        })
-    });
-    age_is_total |s, a| all(a, |x: Op<A>| all(a, |y: Op<A>| {
-        s.older(x, y).implies(|| s.made(x) & s.made(y))
-            & (s.made(x) & s.made(y)).implies(|| x.is(y) | s.older(x, y) | s.older(y, x))
-    }));
+    submission_is_an_order |s, a| order!(s, before: Batch);
+    submission_is_total |s, a| total!(s, before: Batch, submitted);
+    age_is_an_order |s, a| order!(s, older: Op);
+    age_is_total |s, a| total!(s, older: Op, made);
     a_batch_is_of_one_stream |s, a| single!(s, of: Batch => Stream);
     a_batch_is_on_one_queue |s, a| single!(s, on: Batch => Queue);
     a_batch_is_at_one_timeline |s, a| single!(s, at: Batch => Timeline);
