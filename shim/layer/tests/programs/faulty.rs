@@ -36,6 +36,19 @@ fn fill(gpu: &Gpu, command_buffer: vk::CommandBuffer) {
     unsafe { gpu.device.cmd_fill_buffer(command_buffer, buffer, 0, vk::WHOLE_SIZE, 7) };
 }
 
+/// A set that is done, a wait for it in a command buffer that is still open, and the host resets the event.
+fn reset_under_an_open_wait(gpu: &Gpu) -> (vk::Event, vk::Semaphore, vk::CommandBuffer) {
+    let (event, timeline) = (gpu.event(), gpu.timeline(0));
+    let set = gpu.record(|c| gpu.cmd_set(c, event));
+    gpu.submit(&[set], &[], &[(timeline, 1)], NO_FENCE);
+    let open = gpu.allocate();
+    gpu.begin(open);
+    gpu.cmd_wait(open, &[event]);
+    gpu.wait_value((timeline, 1));
+    gpu.host_reset(event);
+    (event, timeline, open)
+}
+
 fn wait_in_stage(gpu: &Gpu, command_buffer: vk::CommandBuffer, event: vk::Event, stage: vk::PipelineStageFlags) {
     wait_between(gpu, command_buffer, event, ALL, stage);
 }
@@ -237,28 +250,14 @@ pub const FAULTY: &[Faulty] = &[
         &["reuse_while_waited", "progress"],
         Hanging(&["vkWaitForFences", "it waits for E1", "the last that was done to it is vkResetEvent"]),
         |gpu| {
-            let (event, timeline) = (gpu.event(), gpu.timeline(0));
-            let set = gpu.record(|c| gpu.cmd_set(c, event));
-            gpu.submit(&[set], &[], &[(timeline, 1)], NO_FENCE);
-            let open = gpu.allocate();
-            gpu.begin(open);
-            gpu.cmd_wait(open, &[event]);
-            gpu.wait_value((timeline, 1));
-            gpu.host_reset(event);
+            let (_, _, open) = reset_under_an_open_wait(gpu);
             gpu.end(open);
             let fence = gpu.submit_fence(&[open]);
             gpu.wait_fence(fence);
         },
     ),
     faulty("U14: the same, set again for a later generation", &["reuse_while_waited", "stale_wait"], Well, |gpu| {
-        let (event, timeline) = (gpu.event(), gpu.timeline(0));
-        let set = gpu.record(|c| gpu.cmd_set(c, event));
-        gpu.submit(&[set], &[], &[(timeline, 1)], NO_FENCE);
-        let open = gpu.allocate();
-        gpu.begin(open);
-        gpu.cmd_wait(open, &[event]);
-        gpu.wait_value((timeline, 1));
-        gpu.host_reset(event);
+        let (event, timeline, open) = reset_under_an_open_wait(gpu);
         let set = gpu.record(|c| gpu.cmd_set(c, event));
         gpu.submit(&[set], &[], &[(timeline, 2)], NO_FENCE);
         gpu.end(open);
